@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from congenial.plan.outputs import Accuracy, Publication
 from congenial.plan.sections import (
+    Accuracy,
     Data,
     Hierarchy,
     Invariants,
     Lookup,
     Method,
     Privacy,
+    Publication,
 )
 from support.pages import blocks_of
 

@@ -60,27 +60,19 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     rho: float | None = None
     if any(g.rho is not None for g in guarantees) and all(_has_rho(g) for g in guarantees):
         rho = math.fsum(pure_rho(g.epsilon) if g.rho is None else g.rho for g in guarantees)
-        smaller = zcdp_epsilon(rho, ZCDP_DELTA, whole_orders=_whole(guarantees))
-        whole = with_sampler_error(smaller, ZCDP_DELTA, error)
-        if smaller < epsilon and whole <= max(delta, 2.0 * ZCDP_DELTA):
-            epsilon, delta = smaller, whole
+        whole = any(g.whole_orders for g in guarantees)
+        epsilon, delta = _smaller(epsilon, delta, rho, error, whole_orders=whole)
     base = math.fsum(g.base_epsilon for g in guarantees)
     gamma = max(0.0, math.fsum(g.epsilon for g in guarantees) / base - 1.0) if base > 0 else 0.0
-    sources = list(dict.fromkeys(g.gamma_source for g in guarantees))
     return replace(
-        first,
+        _of_all(guarantees),
         epsilon=epsilon,
         delta=min(1.0, delta),
         gamma=gamma,
-        gamma_source="; ".join(sources),
         base_epsilon=base,
         rho=rho,
-        unprotected=_together(guarantees),
-        covered=_covered(guarantees),
         compared=compared,
         sampler_error=min(1.0, error),
-        ideal_only=any(g.ideal_only for g in guarantees),
-        whole_orders=_whole(guarantees),
     )
 
 
@@ -128,18 +120,13 @@ def compose_parallel(
             "stated for fewer; leave out bounds above 0 or below infinity."
         )
     worst = replace(
-        first,
+        _of_all(guarantees),
         epsilon=max(g.epsilon for g in guarantees),
         delta=max(g.delta for g in guarantees),
         gamma=max(g.gamma for g in guarantees),
-        gamma_source="; ".join(dict.fromkeys(g.gamma_source for g in guarantees)),
         base_epsilon=max(g.base_epsilon for g in guarantees),
         rho=None if any(g.rho is None for g in guarantees) else max(g.rho or 0 for g in guarantees),
-        unprotected=_together(guarantees),
-        covered=_covered(guarantees),
         sampler_error=max(g.sampler_error for g in guarantees),
-        ideal_only=any(g.ideal_only for g in guarantees),
-        whole_orders=_whole(guarantees),
     )
     if neighbours == "add-remove":
         return worst
@@ -183,10 +170,9 @@ def group_privacy(guarantee: Guarantee, records: int) -> Guarantee:
     delta = min(1.0, guarantee.delta * _series(guarantee.epsilon, records))
     rho = None if guarantee.rho is None else records**2 * guarantee.rho
     if rho is not None:
-        smaller = zcdp_epsilon(rho, ZCDP_DELTA, whole_orders=guarantee.whole_orders)
-        whole = with_sampler_error(smaller, ZCDP_DELTA, guarantee.sampler_error)
-        if smaller < epsilon and whole <= max(delta, 2.0 * ZCDP_DELTA):
-            epsilon, delta = smaller, whole
+        epsilon, delta = _smaller(
+            epsilon, delta, rho, guarantee.sampler_error, whole_orders=guarantee.whole_orders
+        )
     return replace(
         guarantee,
         epsilon=epsilon,
@@ -197,9 +183,28 @@ def group_privacy(guarantee: Guarantee, records: int) -> Guarantee:
     )
 
 
-def _whole(guarantees: Sequence[Guarantee]) -> bool:
-    """Whether a sum of zCDP parameters holds at integer orders only."""
-    return any(g.whole_orders for g in guarantees)
+def _of_all(guarantees: Sequence[Guarantee]) -> Guarantee:
+    """Return the first guarantee, with what several of them state together."""
+    scopes = [c for c in dict.fromkeys(g.covered for g in guarantees) if c != _ALL]
+    return replace(
+        guarantees[0],
+        gamma_source="; ".join(dict.fromkeys(g.gamma_source for g in guarantees)),
+        unprotected=tuple(dict.fromkeys(name for g in guarantees for name in g.unprotected)),
+        covered=", and also ".join(scopes) if scopes else _ALL,
+        ideal_only=any(g.ideal_only for g in guarantees),
+        whole_orders=any(g.whole_orders for g in guarantees),
+    )
+
+
+def _smaller(
+    epsilon: float, delta: float, rho: float, error: float, *, whole_orders: bool
+) -> tuple[float, float]:
+    """State a zCDP parameter at delta 1e-6 if that gives the smaller epsilon."""
+    smaller = zcdp_epsilon(rho, ZCDP_DELTA, whole_orders=whole_orders)
+    whole = with_sampler_error(smaller, ZCDP_DELTA, error)
+    if smaller < epsilon and whole <= max(delta, 2.0 * ZCDP_DELTA):
+        return smaller, whole
+    return epsilon, delta
 
 
 def _has_rho(guarantee: Guarantee) -> bool:
@@ -238,12 +243,3 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
                 "compose only where the same is published exactly; publish the same in each."
             )
     return first
-
-
-def _together(guarantees: Sequence[Guarantee]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(name for g in guarantees for name in g.unprotected))
-
-
-def _covered(guarantees: Sequence[Guarantee]) -> str:
-    scopes = [c for c in dict.fromkeys(g.covered for g in guarantees) if c != _ALL]
-    return ", and also ".join(scopes) if scopes else _ALL

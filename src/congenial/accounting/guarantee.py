@@ -36,7 +36,7 @@ from congenial.accounting.neighbours.single_moves import (
     worst_move,
 )
 from congenial.errors import PrivacyError
-from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.resolved import ResolvedInvariant, hull
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.types import BoolArray, FloatArray
@@ -239,9 +239,7 @@ def union_guarantee(
             f"no bound is proved for {mechanism.noise.name} noise conditioned on a union; use "
             "DiscreteLaplace, or condition on one alternative."
         )
-    low = np.minimum.reduce([resolved.lo for resolved in alternatives])
-    high = np.maximum.reduce([resolved.hi for resolved in alternatives])
-    whole = replace(alternatives[0], lo=low, hi=high)
+    whole = replace(hull(alternatives), pinned=alternatives[0].pinned)
     counted = mechanism.counted or whole.counted
     grid, change = mechanism.granularity, mechanism.per_record
     several = MOST_RECORDS if whole.equalities[1].size or crossing(whole, counted) else 1
@@ -251,9 +249,7 @@ def union_guarantee(
             with_implied(resolved, counted, grid=grid, change=change) for resolved in alternatives
         ]
         check_neighbours(found, counted, neighbours)
-        whole = replace(
-            whole, pinned=np.logical_and.reduce([resolved.pinned for resolved in found])
-        )
+        whole = replace(whole, pinned=hull(found).pinned)
     stated = _guarantee(mechanism, whole, neighbours, TRIVIAL, 0.0)
     text = f"datasets that satisfy {'the same' if apart else 'an'} alternative of the invariant"
     if "agree" in stated.covered:
@@ -311,9 +307,7 @@ def _pairs(
             # if changes differ in size, a bound may stop a change after one step of the grid
             return bounded_pairs(cost * grid / change, through, resolved, change=grid, grid=grid)
         return bounded_pairs(cost, through, resolved, change=change, grid=grid)
-    through = costs_through(cost, resolved, counted, neighbours)
-    if one_sided:
-        through = np.maximum(through, one_sided_costs(cost, resolved, counted))
+    through = costs_through(cost, resolved, counted, neighbours, one_sided=one_sided)
     return bounded_pairs(cost, through, resolved, change=change, grid=grid)
 
 

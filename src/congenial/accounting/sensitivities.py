@@ -154,27 +154,27 @@ def sensitivity(
             raise ArgumentError(f"workload is {workload}; give at least one cell.")
         return _of_units(int(workload), None, neighbours, norm, invariant)
     matrix = _checked_matrix(workload)
-    resolved = None if invariant is None else _known(invariant, matrix.shape[0], None)
+    resolved = None if invariant is None else _known(invariant, matrix.shape[0])
     if neighbours == "add-remove":
         return _of_columns(matrix, norm, resolved)
     return _of_pairs(matrix, norm, resolved)
 
 
-def _known(invariant: Invariant, n: int, domain: Counted) -> ResolvedInvariant:
-    counted = domain.tree or domain if isinstance(domain, Workload) else domain
-    return with_implied(resolve_invariant(invariant, n, domain), counted)
+def _known(invariant: Invariant | None, n: int, domain: Counted = None) -> ResolvedInvariant:
+    given = Invariant(()) if invariant is None else invariant
+    return with_implied(resolve_invariant(given, n, domain), _nested(domain))
+
+
+def _nested(domain: Counted) -> Counted:
+    """The tree of a workload that has one, else the domain itself."""
+    return domain.tree or domain if isinstance(domain, Workload) else domain
 
 
 def _of_units(
     n: int, domain: Counted, neighbours: Neighbours, norm: Order, invariant: Invariant | None
 ) -> Sensitivity:
     """Queries that one record changes by one each."""
-    none = (np.zeros((0, n)), np.zeros(0))
-    free = np.full(n, np.inf)
-    resolved = ResolvedInvariant(n, None, np.zeros(n, dtype=np.bool_), -free, free, none, none)
-    if invariant is not None:
-        resolved = _known(invariant, n, domain)
-    counted = domain.tree or domain if isinstance(domain, Workload) else domain
+    resolved, counted = _known(invariant, n, domain), _nested(domain)
     cost = np.where(resolved.pinned, 0.0, 1.0)
     joint = forced_moves(cost, resolved, counted, neighbours, power=norm)
     if joint is not None:

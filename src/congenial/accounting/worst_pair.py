@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from congenial.accounting.guarantee import Guarantee, conditioned_pairs
+from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.loss.inequalities import (
     PROVED,
     TRIVIAL,
@@ -61,10 +61,10 @@ def worst_pair(
     bounds, and falls with the smallest change over scale among its entries whose bounds count.
     """
     zcdp = mechanism.noise.measure == "zcdp"
-    known = None if guarantee.moves is None else guarantee.moves.worst
-    pairs = None if guarantee.moves is None else guarantee.moves.pairs
-    linear = resolved.equalities[1].size or resolved.inequalities[1].size
-    if linear:
+    known, pairs = (None, None)
+    if guarantee.moves is not None:
+        known, pairs = guarantee.moves.worst, guarantee.moves.pairs
+    if resolved.equalities[1].size or resolved.inequalities[1].size:
         raise PrivacyError(
             f"the worst pair of {mechanism.noise.name} noise under these invariants is not worked "
             "out; use a tree without linear conditions."
@@ -88,16 +88,12 @@ def worst_pair(
         return _charge(move, cost, resolved, tree, mechanism, guarantee)
 
     most = found(cost, known)
-    if guarantee.gamma_source != PROVED:
+    if guarantee.gamma_source != PROVED or pairs is None:
         return most
-    if pairs is None:
-        pairs = conditioned_pairs(mechanism, resolved, guarantee.neighbours, one_sided=one_sided)
     if most.loss >= pairs.loss() * (1.0 - CLOSE):
         return most
     # the worst pair under bounds changes a certain entry; an extra cost forces that change
-    through = costs_through(cost, resolved, tree, guarantee.neighbours)
-    if one_sided:
-        through = np.maximum(through, one_sided_costs(cost, resolved, tree))
+    through = costs_through(cost, resolved, tree, guarantee.neighbours, one_sided=one_sided)
     node = _node(pairs, cost, through, resolved, mechanism)
     extra = np.zeros(len(tree))
     extra[node] = 2.0 * pairs.worst

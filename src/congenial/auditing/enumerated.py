@@ -23,6 +23,7 @@ from congenial.conditioning.mixtures import Mixture
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
+from congenial.invariants.resolved import hull
 from congenial.noise.additive import Additive
 from congenial.randomness import seeded
 from congenial.types import FloatArray, IntArray, Values
@@ -194,9 +195,7 @@ def _box(space: Space, datasets: Values) -> _Box:
     """Return the releases near datasets that agree on the exact counts."""
     x = datasets[0]
     alternatives = [other.with_pins(x) for other in space.alternatives]
-    resolved = alternatives[0]
-    lo = np.minimum.reduce([other.lo for other in alternatives])
-    hi = np.maximum.reduce([other.hi for other in alternatives])
+    resolved, ends = alternatives[0], hull(alternatives)
     basis = np.eye(resolved.n, dtype=np.int64)
     columns = np.arange(resolved.n)
     if resolved.sums is not None:
@@ -209,8 +208,8 @@ def _box(space: Space, datasets: Values) -> _Box:
     def spans(reach: int) -> list[FloatArray]:
         out = []
         for at, column in enumerate(columns):
-            first = max(lo[column], low[at] - reach * step)
-            last = min(hi[column], high[at] + reach * step)
+            first = max(ends.lo[column], low[at] - reach * step)
+            last = min(ends.hi[column], high[at] + reach * step)
             if fixed[at] or at in solved:
                 first = last = float(x[column])
             start = math.ceil(first / step)

@@ -62,9 +62,7 @@ def shaped_pairs(space: Space, origin: int, destination: int | None) -> Iterator
     """Yield pairs in which a record moves between cells, with empty or full cells around each."""
     low, high = _ends(space)
     shapes = [(low, high)]
-    if np.isfinite(
-        np.minimum.reduce([resolved.hi for resolved in space.alternatives])[space.entries]
-    ).any():
+    if any(np.isfinite(resolved.hi[space.entries]).any() for resolved in space.alternatives):
         shapes.append((high, low))
     ends = [(origin, destination)]
     if destination is not None:
@@ -157,8 +155,7 @@ def pairs_at(
 def _ends(space: Space) -> tuple[IntArray, IntArray]:
     """Smallest and crowded counts of each cell, shape (k,) each."""
     cells = space.entries
-    least = np.minimum.reduce([resolved.lo for resolved in space.alternatives])[cells]
-    most = np.maximum.reduce([resolved.hi for resolved in space.alternatives])[cells]
+    least, most = space.hull.lo[cells], space.hull.hi[cells]
     scales = space.mechanism.scales
     widest = float(scales[np.isfinite(scales)].max(initial=1.0))
     crowd = min(max(float(CROWD), _SCALES * widest), _WHOLE / cells.size)

@@ -120,9 +120,7 @@ def simulated(
             f"{seen.reason.rstrip('.')}; give pairs=[(x, other), ...] like the data."
         )
     if lawful and screen is not None and space is not None:
-        free = np.flatnonzero(
-            ~np.logical_and.reduce([resolved.pinned for resolved in space.alternatives])
-        )
+        free = np.flatnonzero(~space.hull.pinned)
         entries = _some(free, min(_LAWS, max(8, _OF_ALL // space.mechanism.n)), rng)
         seen.of_laws.append(screen.pair)
         seen.laws.append(law_distance(mechanism, screen.pair[0], entries, screen.sides[0], each))

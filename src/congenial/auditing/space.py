@@ -20,7 +20,7 @@ from congenial.auditing.finding import Pair
 from congenial.conditioning.grid import OnGrid
 from congenial.conditioning.mixtures import Mixture
 from congenial.conditioning.unions import ConditionedMixture
-from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.resolved import ResolvedInvariant, hull
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.types import IntArray, Values
@@ -65,9 +65,14 @@ class Space:
         return self.counting.alike(replace(self.alternatives[0], pinned=self.determined))
 
     @cached_property
+    def hull(self) -> ResolvedInvariant:
+        """The bounds and pins that all alternatives imply."""
+        return hull(self.alternatives)
+
+    @property
     def determined(self) -> npt.NDArray[np.bool_]:
         """Whether each entry is the same in all neighbouring datasets that agree on the pins."""
-        return _whole(self.alternatives).determined
+        return self.hull.determined
 
     def queries(self, counts: npt.ArrayLike) -> IntArray:
         """Values of all queries, shape (..., n), of counts of the entries, shape (..., k)."""
@@ -115,7 +120,7 @@ class Space:
         records : int
             Records that are replaced at once, at most.
         """
-        pinned = np.logical_and.reduce([resolved.pinned for resolved in self.alternatives])
+        pinned = self.hull.pinned
         if records > 1:
             return [
                 (i, j)
@@ -210,26 +215,12 @@ def space_of(mechanism: Mechanism) -> Space | None:
 
 
 def _off_units(inner: Space, grid: OnGrid) -> Space:
-    step, whole = grid.granularity, grid.mechanism
+    whole = grid.mechanism
     first = whole.parts[0] if isinstance(whole, Mixture) else whole
     alternatives = tuple(
-        replace(
-            resolved,
-            lo=resolved.lo * step,
-            hi=resolved.hi * step,
-            equalities=(resolved.equalities[0], resolved.equalities[1] * step),
-            inequalities=(resolved.inequalities[0], resolved.inequalities[1] * step),
-        )
-        for resolved in inner.alternatives
+        resolved.in_units(1.0 / grid.granularity) for resolved in inner.alternatives
     )
     return Space(first if isinstance(first, Additive) else inner.mechanism, alternatives)
-
-
-def _whole(alternatives: tuple[ResolvedInvariant, ...]) -> ResolvedInvariant:
-    low = np.minimum.reduce([resolved.lo for resolved in alternatives])
-    high = np.maximum.reduce([resolved.hi for resolved in alternatives])
-    pinned = np.logical_and.reduce([resolved.pinned for resolved in alternatives])
-    return replace(alternatives[0], lo=low, hi=high, pinned=pinned)
 
 
 def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int, ...]]:

@@ -303,7 +303,7 @@ def _check_neighbours(
     pairs: list[Pair], space: Space, neighbours: Neighbours, at_once: int, *, entering: bool
 ) -> None:
     """Refuse pairs that a guarantee does not cover."""
-    pinned = np.logical_and.reduce([resolved.pinned for resolved in space.alternatives])
+    pinned = space.hull.pinned
     some = "one record" if at_once == 1 else f"at most {at_once} records"
     for at, (one, other) in enumerate(pairs):
         size = float(np.abs((other - one)[space.entries]).sum())

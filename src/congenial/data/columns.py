@@ -6,12 +6,11 @@ catalogue.
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 
 from congenial.data.databases import attach, is_database, tables_in
-from congenial.data.headers import delimiter_of, first_line
+from congenial.data.headers import delimiter_of, first_line, names_in, repeats
 from congenial.data.sources import connect, matching, open_files, readable
 from congenial.data.sqlite import SqliteTable, is_sqlite
 from congenial.errors import DataError
@@ -111,25 +110,18 @@ def _header(file: Path, source: str, key: str) -> list[str]:
     given = f"{key} is {show(source)}, and the first line of {file.name!r}"
     line = first_line(file)
     delimiter = delimiter_of(line)
-    names: list[str] = []
-    try:
-        if delimiter is not None:
-            names = next(csv.reader([line], delimiter=delimiter, strict=True), [])
-    except csv.Error:
-        delimiter = None
-    if delimiter is None:
+    names = [] if delimiter is None else names_in(line, delimiter)
+    if not names:
         raise DataError(
             f"{given} cannot be read as a header; give a CSV file in UTF-8, with the columns' "
             "names in one line."
         )
-    names = [name.strip() for name in names]
     if any(_NUMBER.fullmatch(name) for name in names):
         # the line is not shown, because it may be a person's row
         raise DataError(
             f"{given} holds a number, as a row does and a header seldom; give the file a header, "
             "or write the plan by hand."
         )
-    folded = [name.casefold() for name in names if name]
-    if len(set(folded)) != len(folded):
+    if repeats(filter(None, names)):
         raise DataError(f"{given} gives one name to two columns; rename one.")
     return names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,13 +35,19 @@ def delimiter_of(header: str) -> str | None:
     return max(DELIMITERS, key=lambda d: widths[d]) if header.strip() else None
 
 
-def header_of(file: Path, delimiter: str) -> list[str]:
-    """Names in the first line, folded; empty if it cannot be read."""
+def names_in(header: str, delimiter: str) -> list[str]:
+    """Names in the first line of a CSV file; empty if it cannot be read."""
     try:
-        names = next(csv.reader([first_line(file)], delimiter=delimiter), [])
+        names = next(csv.reader([header], delimiter=delimiter, strict=True), [])
     except csv.Error:
         return []
-    return [name.strip().casefold() for name in names]
+    return [name.strip() for name in names]
+
+
+def repeats(names: Iterable[str]) -> bool:
+    """Whether two columns have one name, in any letter case."""
+    folded = [name.strip().casefold() for name in names]
+    return len(set(folded)) != len(folded)
 
 
 def is_whole(file: Path) -> bool:

@@ -19,8 +19,9 @@ import duckdb
 from congenial.data.headers import (
     delimiter_of,
     first_line,
-    header_of,
     is_whole,
+    names_in,
+    repeats,
 )
 from congenial.data.memory import allowance
 from congenial.errors import CongenialError, DataError
@@ -274,9 +275,11 @@ def _same_columns(
 
 def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
     """Refuse repeated names, and files with different headers, whose rows would be lost."""
-    first = header_of(files[0], delimiter)
-    for file in files[1:]:
-        if header_of(file, delimiter) != first:
+    first, *others = (
+        [name.casefold() for name in names_in(first_line(file), delimiter)] for file in files
+    )
+    for file, names in zip(files[1:], others, strict=True):
+        if names != first:
             raise DataError(
                 f"{given}, and the first line of {file.name!r} is not the header of "
                 f"{files[0].name!r}; give all files one header."
@@ -286,8 +289,7 @@ def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
 
 def _refuse_twice(names: Sequence[str], given: str) -> None:
     """Refuse two columns of one name; DuckDB would rename one of them."""
-    folded = [name.strip().casefold() for name in names]
-    if len(set(folded)) != len(folded):
+    if repeats(names):
         raise DataError(f"{given} gives one name to two columns; rename one.")
 
 

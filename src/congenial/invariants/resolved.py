@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -114,6 +115,17 @@ class ResolvedInvariant:
         np.minimum.at(hi, fewer[from_above], values[more[from_above]].astype(np.float64))
         return replace(self, lo=lo, hi=hi, relative=self.relative[:0])
 
+    def in_units(self, unit: float) -> ResolvedInvariant:
+        """Return the invariant of vectors that are divided by `unit`."""
+        (rows, values), (others, least) = self.equalities, self.inequalities
+        return replace(
+            self,
+            lo=self.lo / unit,
+            hi=self.hi / unit,
+            equalities=(rows, values / unit),
+            inequalities=(others, least / unit),
+        )
+
     def within_bounds(self, values: npt.NDArray[Any]) -> BoolArray:
         """Whether all of n values lie within their bounds, shape (...), for (..., n).
 
@@ -172,6 +184,14 @@ def checked_draws(resolved: ResolvedInvariant, drawn: Drawn, given: npt.NDArray[
             "of congenial."
         )
     return drawn
+
+
+def hull(alternatives: Sequence[ResolvedInvariant]) -> ResolvedInvariant:
+    """Return the first of some invariants with the bounds and pins that all of them imply."""
+    low = np.minimum.reduce([resolved.lo for resolved in alternatives])
+    high = np.maximum.reduce([resolved.hi for resolved in alternatives])
+    pinned = np.logical_and.reduce([resolved.pinned for resolved in alternatives])
+    return replace(alternatives[0], lo=low, hi=high, pinned=pinned)
 
 
 def named(domain: Tree | Workload | None, entry: int) -> str:

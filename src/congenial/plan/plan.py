@@ -19,14 +19,16 @@ import numpy as np
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, PlanError
 from congenial.plan.fields import Section, fit, refuse
-from congenial.plan.outputs import MEASUREMENTS, Accuracy, Publication
 from congenial.plan.sections import (
+    MEASUREMENTS,
     ROOT_LEVEL,
+    Accuracy,
     Data,
     Hierarchy,
     Invariants,
     Method,
     Privacy,
+    Publication,
 )
 from congenial.wording import nearest, one_of, show
 

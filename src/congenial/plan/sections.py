@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 from sys import float_info
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
 from congenial.noise.law import find_law, law_names
 from congenial.plan.fields import Section, check_once, refuse
-from congenial.wording import nearest, one_of, show
+from congenial.wording import nearest, on_a_line, one_of, show
 
 Neighbours = Literal["substitute", "add-remove"]
 MethodName = Literal["conditioning", "imaging", "topdown", "posterior"]
 Norm = Literal["l2", "l1"]
 Loss = Literal["l1", "l2"]
 SamplerName = Literal["auto", "exact"]
+Product = Literal["table", "measurements"]
 ColumnType = Literal["BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR"]
 
 ROOT_LEVEL = "root"
@@ -28,6 +29,14 @@ LEAST_EPSILON, MOST_EPSILON = 1e-6, 16.0
 LEAST_DELTA, MOST_DELTA = 1e-15, 1e-2
 # Each row has a column for every level, so the size of a release grows with the square of this.
 MOST_LEVELS = 200
+TABLE, MEASUREMENTS = PRODUCTS = get_args(Product)
+# Columns of the written tables that are not levels; no level may be called like one.
+OWN_COLUMNS = (
+    *("level", "level_name", "value", "truth", "note"),
+    *("lower", "upper", "level_lower", "level_upper", "measurement", "noise", "scale"),
+)
+# Within these limits the tables of the noise cover the tails.
+LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
 
 
 def _text(remedy: str) -> Meta:
@@ -106,6 +115,28 @@ Types = Annotated[
 Nodes = Annotated[
     tuple[Annotated[str, _text("name a level or a node as text in quotes")], ...],
     Meta(description="give a list of texts in quotes, such as ['root', 'Queens/132']"),
+]
+Confidence = Annotated[
+    float,
+    Meta(
+        ge=LEAST_CONFIDENCE,
+        le=MOST_CONFIDENCE,
+        description=f"give a number from {LEAST_CONFIDENCE:g} to {MOST_CONFIDENCE:g}",
+    ),
+]
+Margin = Annotated[
+    float,
+    Meta(ge=0, le=float_info.max, description="give the largest margin that serves, in counts"),
+]
+Sum = Annotated[
+    Nodes, Meta(min_length=1, description="give a list of nodes, such as ['North', 'South/S1']")
+]
+Sums = Annotated[
+    dict[str, Sum],
+    Meta(description="give a table of lists of nodes, such as { both = ['North', 'South'] }"),
+]
+Products = Annotated[
+    tuple[Product, ...], Meta(description=f"give a list of texts in quotes, ['{TABLE}'] at least")
 ]
 
 
@@ -273,6 +304,50 @@ class Method(Section, frozen=True):
                 "choice of loss",
                 "leave it out, or give name = 'posterior'",
             )
+
+
+class Publication(Section, frozen=True):
+    """The tables written from one draw of noise."""
+
+    # "table", the counts that satisfy the invariants; and "measurements", the noisy counts behind
+    # them.
+    publish: Products = (TABLE,)
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        check_once("release.publish", self.publish)
+        if TABLE not in self.publish:
+            refuse("release.publish", f"does not hold {TABLE!r}", f"give ['{TABLE}'] at least")
+
+    @property
+    def measurements(self) -> bool:
+        """Whether the noisy measurements are written too."""
+        return MEASUREMENTS in self.publish
+
+
+class Accuracy(Section, frozen=True):
+    """The intervals of a release, and the accuracy that its readers need."""
+
+    # Least probability with which an interval holds its count. For intervals by the posterior it
+    # holds on average only.
+    confidence: Confidence = 0.9
+    # Largest error margin, in counts, that is accepted at a level.
+    required: Annotated[dict[str, Margin], ByLevel] | None = None
+    # Whether to add intervals that hold for all counts of a level at once.
+    simultaneous: bool = False
+    sums: Sums | None = None  # Nodes whose sum gets an interval, by a name for it.
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        for name, nodes in (self.sums or {}).items():
+            if not name.strip():
+                refuse("accuracy.sums", f"has a sum called {name!r}", "give each sum a name")
+            check_once(f"accuracy.sums.{on_a_line(name)}", nodes, "name each node once")
+
+    @property
+    def alpha(self) -> float:
+        """Largest probability with which an interval misses its count."""
+        return 1.0 - self.confidence
 
 
 def best_method(*, nonnegative: bool) -> Method:

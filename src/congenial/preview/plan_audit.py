@@ -154,8 +154,8 @@ def audit_model(
             effort=effort,
         )
     except (EmptyNeighbourhoodError, UnsupportedError):
-        return PlanAudit(model, guarantee, None, drawn, None, seed)
-    if not exact.findings:
+        exact = None
+    if exact is None or not exact.findings:
         return PlanAudit(model, guarantee, None, drawn, None, seed)
     return PlanAudit(model, guarantee, exact, drawn, small.tree, seed)
 

@@ -48,9 +48,8 @@ from congenial.namespaces import renamed
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import MOST_TABULATED
 from congenial.noise.law import find_law
-from congenial.plan.outputs import OWN_COLUMNS
 from congenial.plan.plan import Plan, exact_nodes
-from congenial.plan.sections import MOST_EPSILON
+from congenial.plan.sections import MOST_EPSILON, OWN_COLUMNS
 from congenial.types import BoolArray, FloatArray
 
 # Share of a plan's delta that is kept for the numerical error of a draw, or more where it is owed.

@@ -21,7 +21,7 @@ from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
 from congenial.errors import ReleaseError
-from congenial.plan.outputs import PRODUCTS, Product
+from congenial.plan.sections import PRODUCTS, Product
 from congenial.randomness import Randomness
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model, exposed

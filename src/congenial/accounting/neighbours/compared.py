@@ -71,14 +71,7 @@ def in_records(
         fixed = fixed.copy()
         fixed[every[every >= 0]] = False
     if change != 1.0:
-        (rows, values), (least, bounds) = resolved.equalities, resolved.inequalities
-        resolved = replace(
-            resolved,
-            lo=resolved.lo / change,
-            hi=resolved.hi / change,
-            equalities=(rows, values / change),
-            inequalities=(least, bounds / change),
-        )
+        resolved = resolved.in_units(change)
     return Compared(resolved, counted, grid / change, fixed)
 
 

@@ -71,13 +71,22 @@ def worst_move(
 
 
 def costs_through(
-    cost: FloatArray, resolved: ResolvedInvariant, counted: Counted, neighbours: Neighbours
+    cost: FloatArray,
+    resolved: ResolvedInvariant,
+    counted: Counted,
+    neighbours: Neighbours,
+    *,
+    one_sided: bool = False,
 ) -> FloatArray:
     """Bound the summed cost of the neighbouring pairs in which each entry changes.
 
     Returns ndarray of float64, shape (n,): -inf for an entry that no pair changes. The largest cost
     itself on a tree without further linear conditions; elsewhere that of the worst pair of all.
+    With `one_sided`, a substituted record may also enter or leave.
     """
+    if one_sided:
+        through = costs_through(cost, resolved, counted, neighbours)
+        return np.maximum(through, one_sided_costs(cost, resolved, counted))
     if neighbours == "add-remove":
         return one_sided_costs(cost, resolved, counted)
     if not isinstance(counted, Tree) or resolved.equalities[1].size:

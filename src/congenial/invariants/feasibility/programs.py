@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.invariants.feasibility.single_invariants import SingleInvariant, SingleInvariants
 from congenial.invariants.sparse_rows import sums_of_others
@@ -44,19 +44,17 @@ class Rows:
     most: FloatArray
     whole: bool
 
-    def sums(self, z: FloatArray) -> FloatArray:
-        """``row @ z`` of every row, shape (m,)."""
-        place = np.repeat(np.arange(self.owner.size), np.diff(self.start))
-        sums = np.bincount(place, self.value * z[self.index], minlength=self.owner.size)
-        return np.asarray(sums, dtype=np.float64)
+    @cached_property
+    def place(self) -> IntArray:
+        """The row of each number."""
+        return np.repeat(np.arange(self.owner.size), np.diff(self.start))
 
     def held(self, z: FloatArray) -> BoolArray:
         """The invariants that hold at a point."""
-        sums = self.sums(z)
-        size = np.bincount(
-            np.repeat(np.arange(self.owner.size), np.diff(self.start)),
-            np.abs(self.value * z[self.index]),
-            minlength=self.owner.size,
+        terms = self.value * z[self.index]
+        sums, size = (
+            np.bincount(self.place, parts, minlength=self.owner.size)
+            for parts in (terms, np.abs(terms))
         )
         slack = 1e-9 * np.maximum(1.0, size)
         broken = ~((sums >= self.least - slack) & (sums <= self.most + slack))
@@ -164,8 +162,7 @@ class Solver:
         """A point at which those kept hold; None if there is none, NaN if undecided."""
         import highspy
 
-        model, states = self._at(kept), highspy.HighsModelStatus
-        model.changeColsIntegrality(self.rows.n, self._columns, self._kinds(whole=whole))
+        model, states = self._at(kept, whole=whole), highspy.HighsModelStatus
         self._run(model)
         status = model.getModelStatus()
         if status == states.kInfeasible:
@@ -189,8 +186,7 @@ class Solver:
         """
         import highspy
 
-        model = self._at(kept)
-        model.changeColsIntegrality(self.rows.n, self._columns, self._kinds(whole=False))
+        model = self._at(kept, whole=False)
         model.clearSolver()
         model.setOptionValue("presolve", "off")
         self._run(model, _PROOF_SECONDS)
@@ -212,23 +208,15 @@ class Solver:
         if not np.isfinite(ends[used]).all():
             used &= np.isfinite(ends)  # tiny multipliers of the wrong sign
         weight = np.where(used, ray, 0.0)
-        place = np.repeat(np.arange(rows.owner.size), np.diff(rows.start))
-        terms = weight[place] * rows.value
+        terms = weight[rows.place] * rows.value
         left = np.bincount(rows.index, terms, minlength=rows.n)
         size = np.bincount(rows.index, np.abs(terms), minlength=rows.n)
         parts = weight[used] * ends[used]
         exact = bool((np.abs(left) <= 1e-9 * size).all())
         return exact and float(parts.sum()) > 1e-9 * float(np.abs(parts).sum())
 
-    @property
-    def _columns(self) -> npt.NDArray[np.int32]:
-        return np.arange(self.rows.n, dtype=np.int32)
-
-    def _kinds(self, *, whole: bool) -> npt.NDArray[np.uint8]:
-        return np.full(self.rows.n, int(whole), dtype=np.uint8)
-
-    def _at(self, kept: frozenset[int]) -> Any:
-        """The model with the rows of the invariants kept; all other rows are free."""
+    def _at(self, kept: frozenset[int], *, whole: bool) -> Any:
+        """The model with the rows of the invariants kept, of integers or of real numbers."""
         if self._model is None:
             self._model = _model(self.rows)
         changed = np.isin(self.rows.owner, list(kept ^ self._kept))
@@ -239,6 +227,9 @@ class Solver:
             high = np.where(on[at], self.rows.most[at], np.inf)
             self._model.changeRowsBounds(at.size, at, low, high)
         self._kept = kept
+        columns = np.arange(self.rows.n, dtype=np.int32)
+        kinds = np.full(self.rows.n, int(whole), dtype=np.uint8)
+        self._model.changeColsIntegrality(self.rows.n, columns, kinds)
         return self._model
 
 

@@ -15,9 +15,8 @@ from congenial.domain.tree import Tree
 from congenial.noise.additive import checked_size
 from congenial.noise.law import find_law
 from congenial.plan.fields import fit
-from congenial.plan.outputs import Publication
 from congenial.plan.plan import Plan
-from congenial.plan.sections import GAUSSIAN, LAPLACE, Method
+from congenial.plan.sections import GAUSSIAN, LAPLACE, Method, Publication
 from congenial.preview.comparison.outcome import Contender
 from congenial.randomness import Randomness, resolve
 from congenial.releases.model import Model, build_model, choose_method, claim
