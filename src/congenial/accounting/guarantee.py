@@ -276,19 +276,15 @@ def imaged_guarantee(
 
 
 def conditioned_pairs(
-    mechanism: Additive,
-    resolved: ResolvedInvariant,
-    neighbours: Neighbours,
-    *,
-    one_sided: bool = False,
+    mechanism: Additive, resolved: ResolvedInvariant, neighbours: Neighbours
 ) -> Pairs:
     """Cost of bounds for pure noise, for every pair of neighbours; `conditioned_guarantee`."""
     change, counted = mechanism.per_record, mechanism.counted or resolved.counted
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)
     # a pinned query never changes between neighbours, whatever its noise
     cost = np.where(resolved.pinned, 0.0, change / mechanism.scales)
-    joint = None if one_sided else forced_moves(cost, resolved, counted, neighbours)
-    return _pairs(mechanism, cost, resolved, neighbours, joint, one_sided)
+    joint = forced_moves(cost, resolved, counted, neighbours)
+    return _pairs(mechanism, cost, resolved, neighbours, joint, one_sided=False)
 
 
 def _pairs(
@@ -297,6 +293,7 @@ def _pairs(
     resolved: ResolvedInvariant,
     neighbours: Neighbours,
     joint: JointMoves | None,
+    *,
     one_sided: bool,
 ) -> Pairs:
     counted = mechanism.counted or resolved.counted
@@ -352,7 +349,7 @@ def _guarantee(
         base, delta = worst, 0.0
         epsilon = (1.0 + (source == TRIVIAL)) * base
         if source == PROVED:
-            pairs = _pairs(mechanism, cost, resolved, neighbours, joint, one_sided)
+            pairs = _pairs(mechanism, cost, resolved, neighbours, joint, one_sided=one_sided)
             base = max(base, pairs.worst)
             epsilon = max(base, pairs.loss())
             if epsilon >= 2.0 * base * (1.0 - ROUNDING):
