@@ -6,12 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from congenial.accounting.guarantee import POST_PROCESSED, TWO_BINS, Guarantee
-from congenial.accounting.loss.inequalities import (
-    NONE,
-    PROVED,
-    TRIVIAL,
-    WHOLE,
-)
+from congenial.accounting.loss.inequalities import NONE, PROVED, TRIVIAL, WHOLE
 
 _ALWAYS = ("proofs/noise.md", "proofs/samplers.md")
 # Proof for each source of gamma, besides those for the noise and the sampler.

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from congenial.accounting.guarantee import Guarantee
-from congenial.accounting.loss.inequalities import (
-    PROVED,
-    TRIVIAL,
-    Pairs,
-    bounded_loss,
-    charged,
-)
+from congenial.accounting.loss.inequalities import PROVED, TRIVIAL, Pairs, bounded_loss, charged
 from congenial.accounting.neighbours.leeway import with_implied
 from congenial.accounting.neighbours.single_moves import (
     WorstMove,

@@ -13,12 +13,7 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.accounting.mechanism import Mechanism
 from congenial.auditing.computed import computed, may_compute
-from congenial.auditing.enumerated import (
-    DATASETS,
-    ENTRIES,
-    can_enumerate,
-    enumerated,
-)
+from congenial.auditing.enumerated import DATASETS, ENTRIES, can_enumerate, enumerated
 from congenial.auditing.finding import Audit, Finding, Pair
 from congenial.auditing.pairs import chosen_pairs, random_pairs, untouched
 from congenial.auditing.simulation import screened, simulated
@@ -219,12 +214,7 @@ def hold(
 
 
 def _affordable(
-    mechanism: Mechanism,
-    space: Space,
-    total: int,
-    pairs: list[Pair] | None,
-    *,
-    exact: bool,
+    mechanism: Mechanism, space: Space, total: int, pairs: list[Pair] | None, *, exact: bool
 ) -> int | None:
     """Most records up to `total` that can be enumerated, None if none can."""
     if pairs is not None:

@@ -23,12 +23,7 @@ from congenial.imaging.update import image
 from congenial.inference.error_law import error_margins
 from congenial.inference.inversion import inverted_intervals
 from congenial.inference.posteriors import posterior
-from congenial.invariants.written import (
-    bounds,
-    consistent,
-    exactly,
-    nonnegative,
-)
+from congenial.invariants.written import bounds, consistent, exactly, nonnegative
 from congenial.kernels.network import records
 from congenial.kernels.numerics.trees import add_up
 from congenial.noise.additive import Additive

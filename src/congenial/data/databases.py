@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from congenial.data.sources import (
-    Connection,
-    Relation,
-    ask,
-    describe,
-    identifier,
-    literal,
-)
+from congenial.data.sources import Connection, Relation, ask, describe, identifier, literal
 from congenial.errors import DataError
 from congenial.plan.sections import DATABASES
 from congenial.signals import held

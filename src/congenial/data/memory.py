@@ -6,10 +6,7 @@ from pathlib import Path
 
 _FREE = Path("/proc/meminfo")
 # Files with the memory limit of a container, for versions 2 and 1 of control groups.
-_GROUPS = (
-    Path("/sys/fs/cgroup/memory.max"),
-    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-)
+_GROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 
 def allowance() -> int | None:

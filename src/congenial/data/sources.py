@@ -16,13 +16,7 @@ from typing import Any
 
 import duckdb
 
-from congenial.data.headers import (
-    delimiter_of,
-    first_line,
-    is_whole,
-    names_in,
-    repeats,
-)
+from congenial.data.headers import delimiter_of, first_line, is_whole, names_in, repeats
 from congenial.data.memory import allowance
 from congenial.errors import CongenialError, DataError
 from congenial.signals import held

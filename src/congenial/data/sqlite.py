@@ -19,12 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.data.databases import no_table
-from congenial.data.sources import (
-    Connection,
-    Relation,
-    Rows,
-    identifier,
-)
+from congenial.data.sources import Connection, Relation, Rows, identifier
 from congenial.errors import DataError
 from congenial.wording import show
 

@@ -9,11 +9,7 @@ import os
 from pathlib import Path
 
 from congenial.errors import UnsupportedError
-from congenial.exhibits.exhibit import (
-    Cell,
-    Exhibit,
-    Figure,
-)
+from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 
 # Libraries that figures, projections and searches of studies need.
 NEEDED = ("matplotlib", "piqp", "scipy")

@@ -16,16 +16,7 @@ from pathlib import Path
 from congenial.accounting.amounts import NOTHING, Amount
 from congenial.errors import BudgetError, LedgerError
 from congenial.ledger.ledger_file import transaction
-from congenial.ledger.records import (
-    RESERVED,
-    SHOWN,
-    SPENT,
-    Account,
-    Dataset,
-    Debit,
-    Entry,
-    Ledger,
-)
+from congenial.ledger.records import RESERVED, SHOWN, SPENT, Account, Dataset, Debit, Entry, Ledger
 from congenial.ledger.seals import Held, Row
 from congenial.randomness import secure
 from congenial.wording import escaped

@@ -28,13 +28,7 @@ def beside(directory: str | Path, name: str | None) -> Path | None:
 
 
 def look_up(
-    path: str | Path | None,
-    entry: str,
-    *,
-    epsilon: str,
-    delta: str,
-    neighbours: str,
-    made: str,
+    path: str | Path | None, entry: str, *, epsilon: str, delta: str, neighbours: str, made: str
 ) -> tuple[bool, str]:
     """Look for a debit in a ledger, which is not changed.
 

@@ -27,10 +27,7 @@ def refuse(key: str, problem: str, remedy: str) -> NoReturn:
 
 
 def check_once(
-    key: str,
-    entries: Iterable[str],
-    remedy: str = "name it once",
-    same: Callable[[str], str] = str,
+    key: str, entries: Iterable[str], remedy: str = "name it once", same: Callable[[str], str] = str
 ) -> None:
     """Refuse two entries that `same` maps to one value."""
     seen: set[str] = set()

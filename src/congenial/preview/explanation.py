@@ -20,22 +20,12 @@ from congenial.ledger.records import dataset_of
 from congenial.noise.law import find_law, half_law
 from congenial.plan.plan import Plan, checked_plan
 from congenial.plan.sections import GAUSSIAN, LAPLACE
-from congenial.preview.cautions import (
-    nested_sums,
-    reversed_levels,
-    source_missing,
-    unused_levels,
-)
+from congenial.preview.cautions import nested_sums, reversed_levels, source_missing, unused_levels
 from congenial.preview.comparison.outcome import SizeError
 from congenial.preview.comparison.tally import size_label
 from congenial.preview.comparison.trial_counts import find_basis
 from congenial.preview.trial_releases import COUNTS_SEED, Simulated, simulated
-from congenial.releases.accuracy import (
-    LevelAccuracy,
-    Margins,
-    levels,
-    margins,
-)
+from congenial.releases.accuracy import LevelAccuracy, Margins, levels, margins
 from congenial.releases.model import Level, Model, build_model, choose_method, claim
 from congenial.releases.sentences import (
     about_intervals,

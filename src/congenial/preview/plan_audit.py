@@ -12,13 +12,7 @@ from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.neighbours.single_moves import worst_move
 from congenial.auditing.finding import Audit, Pair
 from congenial.auditing.space import Space
-from congenial.auditing.trial import (
-    CONFIDENCE,
-    Effort,
-    check_confidence,
-    checked_draws,
-    hold,
-)
+from congenial.auditing.trial import CONFIDENCE, Effort, check_confidence, checked_draws, hold
 from congenial.data.counts import build_tree
 from congenial.domain.tree import Tree
 from congenial.errors import EmptyNeighbourhoodError, UnsupportedError

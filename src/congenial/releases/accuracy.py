@@ -14,11 +14,7 @@ from congenial.accounting.neighbours.scope import Kind
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
-from congenial.inference.error_law import (
-    error_margins,
-    error_margins_of_sums,
-    stretched,
-)
+from congenial.inference.error_law import error_margins, error_margins_of_sums, stretched
 from congenial.inference.noise_intervals import error_margin_of_noise_sum
 from congenial.inference.simulated import cautious_alpha
 from congenial.noise.law import NoiseLaw

@@ -26,11 +26,7 @@ from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins
 from congenial.releases.atomic_directory import write_aside
-from congenial.releases.certificate import (
-    Certificate,
-    certify,
-    write_certificate,
-)
+from congenial.releases.certificate import Certificate, certify, write_certificate
 from congenial.releases.fixed import fixed
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
@@ -159,13 +155,7 @@ def release(
         digests = _write_tables(place, model, drawn, found, truth, stamped=simulate is not None)
         stated = state(model, reach, found)
         certificate = certify(
-            model,
-            guarantee,
-            digests,
-            stated,
-            simulation=simulation,
-            debit=debit,
-            prior=drawn.prior,
+            model, guarantee, digests, stated, simulation=simulation, debit=debit, prior=drawn.prior
         )
         write_certificate(place / files.CERTIFICATE, certificate)
     log.info("released %d counts", len(model.tree))

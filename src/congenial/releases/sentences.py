@@ -182,10 +182,7 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
             (compared, places, *filter(None, [rule, records_of_rows(certificate)])),
         ),
         ("Which datasets are neighbours", (neighbours(claim.neighbours),)),
-        (
-            "What every release satisfies",
-            tuple(mandate(one) for one in certificate.invariants),
-        ),
+        ("What every release satisfies", tuple(mandate(one) for one in certificate.invariants)),
         ("How two releases are compared", _compared(claim)),
         (
             "What the guarantee is made of",
@@ -199,11 +196,7 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
         ("Proofs, as files of the project congenial", claim.proofs),
         (
             "How it was drawn",
-            (
-                *not_by_posterior(certificate),
-                method(_made_by(certificate)),
-                published(certificate),
-            ),
+            (*not_by_posterior(certificate), method(_made_by(certificate)), published(certificate)),
         ),
     )
 

@@ -36,10 +36,7 @@ GammaSource = Literal["equalities", "proved-bound", "whole-orders", "trivial", "
 # Name of the check of each part, and the subject that it compares.
 PARTS = MappingProxyType(
     {
-        "domain": (
-            "domain",
-            "levels, numbers of nodes (names as released) and row filter",
-        ),
+        "domain": ("domain", "levels, numbers of nodes (names as released) and row filter"),
         "invariants": ("invariants", "what every release satisfies"),
         "noise": ("noise", "the noise of every level, and its share of the budget"),
         "method": ("method", "how the release was made to satisfy its invariants"),

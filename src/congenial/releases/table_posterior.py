@@ -36,9 +36,7 @@ class NoEnds:
 
 
 def posterior_of_table(
-    model: Model,
-    value: IntArray,
-    prior: Literal["flat", "poisson", "negative-binomial"] | Prior,
+    model: Model, value: IntArray, prior: Literal["flat", "poisson", "negative-binomial"] | Prior
 ) -> Posterior:
     """Return the law of the confidential counts given a released table.
 

@@ -13,12 +13,7 @@ from congenial.errors import CongenialError, ReleaseError
 from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
 from congenial.plan.plan import Plan
 from congenial.releases import directory as files
-from congenial.releases.certificate import (
-    Certificate,
-    check_debit,
-    plan_digest,
-    read_certificate,
-)
+from congenial.releases.certificate import Certificate, check_debit, plan_digest, read_certificate
 from congenial.releases.directory import STAMP
 from congenial.releases.format_1 import FORMAT_1
 from congenial.releases.model import claim
@@ -200,13 +195,7 @@ def _bounds(release: Release) -> Check:
     return Check("bounds", True, "no value is negative")
 
 
-_OF_TABLE: tuple[Callable[[Release], Check], ...] = (
-    _same,
-    _leaves,
-    _integers,
-    _additive,
-    _bounds,
-)
+_OF_TABLE: tuple[Callable[[Release], Check], ...] = (_same, _leaves, _integers, _additive, _bounds)
 
 
 def _claims(release: Release, ledger: str | Path | None) -> Iterator[Check]:

@@ -123,13 +123,7 @@ def calibrate(
         if split is not None:
             raise ArgumentError("both split and goal are given; give one of them.")
         split = goal_split(
-            tree,
-            resolved,
-            goal,
-            epsilon=epsilon,
-            neighbours=neighbours,
-            method=method,
-            delta=delta,
+            tree, resolved, goal, epsilon=epsilon, neighbours=neighbours, method=method, delta=delta
         )
     elif split is None:
         levels = changing_levels(tree, resolved, neighbours)

@@ -26,11 +26,7 @@ _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
 def gaussian_sigma(
-    *,
-    epsilon: float,
-    delta: float,
-    sensitivity: SupportsFloat,
-    method: Calibration = "analytic",
+    *, epsilon: float, delta: float, sensitivity: SupportsFloat, method: Calibration = "analytic"
 ) -> float:
     """Return the standard deviation of Gaussian noise that gives (epsilon, delta).
 

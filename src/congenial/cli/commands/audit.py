@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from congenial.cli.answer import (
-    DONE,
-    FAILED,
-    Answer,
-    Command,
-    plain,
-)
+from congenial.cli.answer import DONE, FAILED, Answer, Command, plain
 from congenial.cli.arguments import PLAN
 from congenial.cli.loading import compile_once, load
 from congenial.signals import held

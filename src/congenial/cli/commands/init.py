@@ -13,13 +13,7 @@ import click
 
 from congenial.cli.answer import Answer, Command
 from congenial.cli.asking import Asker
-from congenial.cli.wizard import (
-    DOMAIN_IS_DATA,
-    METHODS,
-    NEIGHBOURS,
-    ask_all,
-    try_plan,
-)
+from congenial.cli.wizard import DOMAIN_IS_DATA, METHODS, NEIGHBOURS, ask_all, try_plan
 from congenial.errors import PlanError
 from congenial.signals import held
 

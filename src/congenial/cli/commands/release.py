@@ -43,9 +43,7 @@ class Result:
     help="Draw from a seed, reproducibly. The result is not private and is stamped so.",
 )
 @click.option(
-    "--with-truth",
-    is_flag=True,
-    help="Also write the confidential counts; needs --simulate SEED.",
+    "--with-truth", is_flag=True, help="Also write the confidential counts; needs --simulate SEED."
 )
 @click.option("--overwrite", is_flag=True, help="Replace a release that is already there.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")

@@ -9,12 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from congenial.cli.answer import (
-    DONE,
-    FAILED,
-    Answer,
-    Command,
-)
+from congenial.cli.answer import DONE, FAILED, Answer, Command
 from congenial.cli.arguments import RELEASE
 from congenial.cli.loading import compile_once
 from congenial.signals import held

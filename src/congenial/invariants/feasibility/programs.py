@@ -248,11 +248,7 @@ def _model(rows: Rows) -> Any:
     lp.a_matrix_.index_ = rows.index
     lp.a_matrix_.value_ = rows.value
     model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
-    for option, chosen in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("mip_max_nodes", _MOST_NODES),
-    ):
+    for option, chosen in (("output_flag", False), ("threads", 1), ("mip_max_nodes", _MOST_NODES)):
         model.setOptionValue(option, chosen)
     model.passModel(lp)
     return model

@@ -117,14 +117,7 @@ def compare(
     say("reading the domain")
     tree = build_tree(plan, base=Path(base))
     basis = find_basis(
-        plan,
-        tree,
-        Path(base),
-        total=total,
-        counts=counts,
-        rows=rows,
-        spread=spread,
-        seed=seed,
+        plan, tree, Path(base), total=total, counts=counts, rows=rows, spread=spread, seed=seed
     )
     ways = list(contenders(plan, delta=delta))
     results: list[Result] = []

@@ -14,13 +14,7 @@ from rich.table import Table as Grid
 from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.plan.sections import LAPLACE
 from congenial.preview.comparison.methods import WAYS
-from congenial.preview.comparison.outcome import (
-    QUANTILES,
-    Contender,
-    Refused,
-    Result,
-    SizeError,
-)
+from congenial.preview.comparison.outcome import QUANTILES, Contender, Refused, Result, SizeError
 from congenial.preview.comparison.tally import size_label
 
 if TYPE_CHECKING:

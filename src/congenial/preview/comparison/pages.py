@@ -13,13 +13,7 @@ import msgspec
 
 from congenial.errors import ReleaseError
 from congenial.exhibits.exhibit import Exhibit
-from congenial.exhibits.files import (
-    as_csv,
-    as_image,
-    as_rows,
-    check_installed,
-    replace_file,
-)
+from congenial.exhibits.files import as_csv, as_image, as_rows, check_installed, replace_file
 from congenial.preview.comparison.outcome_tables import (
     WIDTH,
     Comparison,

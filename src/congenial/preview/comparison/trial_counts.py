@@ -120,13 +120,7 @@ def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = 
 
 
 def from_file(
-    plan: Plan,
-    tree: Tree,
-    file: Path,
-    base: Path = Path(),
-    *,
-    seed: int,
-    spread: float = SPREAD,
+    plan: Plan, tree: Tree, file: Path, base: Path = Path(), *, seed: int, spread: float = SPREAD
 ) -> Basis:
     """Read public counts from a file, and make up those of the levels below it."""
     _check(1, spread)
