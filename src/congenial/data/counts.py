@@ -34,6 +34,7 @@ from congenial.data.public_domain import (
     tree_of,
     unreadable,
 )
+from congenial.data.row_weights import MOST_RECORDS, records_of_row
 from congenial.data.sources import (
     Connection,
     Relation,
@@ -48,7 +49,6 @@ from congenial.data.sources import (
     with_types,
 )
 from congenial.data.sqlite import SqliteTable, is_sqlite
-from congenial.data.weights import MOST_RECORDS, records_of_row
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import Plan

@@ -12,8 +12,8 @@ import numpy as np
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.data.counts import build_tree
+from congenial.data.row_weights import unweighted_source
 from congenial.data.spelling import odd_names
-from congenial.data.weights import unweighted_source
 from congenial.errors import LedgerError
 from congenial.ledger.debits import remaining
 from congenial.ledger.records import dataset_of

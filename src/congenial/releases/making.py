@@ -14,8 +14,8 @@ from congenial.accounting.amounts import amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.mechanism import Certified, Measuring
 from congenial.data.counts import RowSource, open_source
+from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
-from congenial.data.weights import unweighted
 from congenial.errors import LedgerError, ReleaseError
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
