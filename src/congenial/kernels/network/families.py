@@ -61,12 +61,8 @@ def common(begin, size, member, code, slot_class):
             if code[v] != r or slot_class[v] >= 0:
                 return np.int32(-1)
         return r
-    # compare 1024 variables at a time
-    for first in range(begin, begin + size, 1024):
-        other = False
-        for v in range(first, min(first + 1024, begin + size)):
-            other |= (code[v] != r) | (slot_class[v] >= 0)
-        if other:
+    for v in range(begin, begin + size):
+        if code[v] != r or slot_class[v] >= 0:
             return np.int32(-1)
     return r
 

@@ -29,24 +29,15 @@ PRODUCT = 2
 
 # Entries beyond those that are read, at each end of a window: they show how tails decay.
 _SPARE = 32.0
-# With unsigned indices numba does not check for negative ones, so loops vectorise.
-_U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
-_U3, _U4 = np.uint64(3), np.uint64(4)
 
 
 @njit(inner=True)
 def largest(x):
-    """Return the largest of nonnegative numbers, by four independent comparisons at a time."""
-    p = q = r = s = 0.0
-    fours = _U4 * np.uint64(x.size // 4)
-    for i in range(_U0, fours, _U4):
-        p = max(p, x[i])
-        q = max(q, x[i + _U1])
-        r = max(r, x[i + _U2])
-        s = max(s, x[i + _U3])
-    for i in range(fours, np.uint64(x.size)):
-        p = max(p, x[i])
-    return max(p, q, r, s)
+    """Return the largest of nonnegative numbers."""
+    top = 0.0
+    for i in range(np.uint64(x.size)):
+        top = max(top, x[i])
+    return top
 
 
 @njit(inner=True)

@@ -43,23 +43,15 @@ def add_up_rows(parents, inner, rows, total, same):
     """Fill `same` (r,): whether every node in `inner` equals the sum of its children.
 
     `inner` lists the nodes with children, `rows` is (r, n), and `total` (n,) is scratch. Children
-    are added in the order of `add_up`; consecutive children of one parent are summed in a register.
+    are added in the order of `add_up`.
     """
     for r in range(rows.shape[0]):
         values = rows[r]
         for v in inner:
             total[v] = 0
-        i = parents.size - 1
-        while i >= 0:
-            last = parents[i]
-            if last < 0:
-                i -= 1
-                continue
-            sum_last = total[last]
-            while i >= 0 and parents[i] == last:
-                sum_last += values[i]
-                i -= 1
-            total[last] = sum_last
+        for i in range(parents.size - 1, -1, -1):
+            if parents[i] >= 0:
+                total[parents[i]] += values[i]
         whole = True
         for v in inner:
             whole &= total[v] == values[v]
@@ -69,12 +61,8 @@ def add_up_rows(parents, inner, rows, total, same):
 @njit()
 def numbers_above(parents, number, above):
     """Fill `above` (n,) with the number of every node's parent, -1 for a root."""
-    last, of_last = np.int64(-1), np.int32(-1)
     for v in range(parents.size):
-        if parents[v] != last:
-            last = parents[v]
-            of_last = number[last] if last >= 0 else np.int32(-1)
-        above[v] = of_last
+        above[v] = number[parents[v]] if parents[v] >= 0 else np.int32(-1)
 
 
 @njit()
