@@ -33,7 +33,7 @@ _HOURS, _FEW_EPSILONS = (0.25, 0.5, 1.0, 2.0, 8.0), (0.5, 1.0, 2.0, 8.0)
 # Threads at most: the laws of a state's blocks take some 2 GB each.
 _MOST_WORKERS = 16
 # Below this share of the replicates one county stands for the state, and larger tables are left
-# out. The cells of all blocks of the state are refused: their posterior misses its error bound.
+# out.
 _WHOLE, _COUNTY = 0.05, "53067"
 _BLOCKS = ("county", "tract", "block group", "block")
 # Scale of noise from which on integers are fine enough for intervals of about their probability.
@@ -81,7 +81,16 @@ def worlds(effort: float) -> tuple[World, ...]:
         2,
         bounded=False,
     )
-    return zones, hours, p12, blocks, cells
+    every_cell = World(
+        "state",
+        "people by census block, race and voting age, Washington",
+        (*_BLOCKS, "cell"),
+        partial(sources.blocks, cells=True),
+        (1.0,),
+        1,
+        bounded=False,
+    )
+    return zones, hours, p12, blocks, cells, every_cell
 
 
 def run(

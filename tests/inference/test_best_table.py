@@ -154,3 +154,15 @@ def test_noise_too_wide_for_its_posterior_gives_the_closest_table_at_once():
         wide.law(y)
     table = wide.apply(y, cg.seeded(2))
     assert table[0] == x[0] and (table >= 0).all() and table[1:].sum() == table[0]
+
+
+def test_small_counts_take_less_work_than_large_ones():
+    """Washington's blocks by race and voting age are released at scale 20 in six minutes."""
+    tree = cg.Tree.from_parents([-1] + [0] * 8)
+    engine = made(tree, 20.0)
+    large, small = (
+        module.work(engine.mechanism, engine._problem(tree.roll_up(np.array(counts))))
+        for counts in ([1000] * 8, [0] * 7 + [5])
+    )
+    assert large == module.work(engine.mechanism) == 9 * 801.0**2
+    assert small == 7.0 + 2 * 406.0**2

@@ -139,3 +139,35 @@ def test_many_empty_leaves_add_up_to_their_own_measurement():
     summary = found.summary()
     assert summary.mean[3:].sum() == pytest.approx(summary.mean[1], abs=1e-4)
     assert abs(summary.mean[1] - 986.0) < 20.0
+
+
+def test_messages_of_many_empty_subtrees_are_placed_about_their_sum():
+    """Blocks' messages alone put their sum some 80 noise scales above its measurement."""
+    tree = cg.Tree.from_parents(
+        [-1, 0, 0] + [1] * 400 + [3 + j for j in range(400) for _ in "c" * 16]
+    )
+    cells = np.zeros((400, 16), dtype=np.int64)
+    cells[:12, 0] = 80, 60, 50, 40, 30, 25, 20, 15, 10, 5, 3, 1
+    counts = tree.roll_up(np.concatenate(([1200], cells.ravel())))
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    y = mechanism.sample(counts, rng=cg.seeded(3))
+    alpha = np.where(tree.is_leaf, 2.8, 0.4)
+    known = evidence_of(
+        pose(y, mechanism, cg.consistent(tree) & cg.nonnegative(), nonnegative_leaves=True)
+    )
+    prior = cg.inference.DirichletTree(alpha)
+    near, far = (split_law(known, prior, known.estimate(), nats) for nats in (34.0, 150.0))
+    # 18 nats apart where messages are not placed
+    assert near.log_total == pytest.approx(far.log_total, abs=1e-3)
+    assert near.laws(kept=True).lost < 1e-3
+
+
+def test_a_leaf_that_its_family_draws_to_zero_keeps_its_low_counts():
+    """Leaves measured to be 82 in a family measured to be 0: without 0 and 1, a share of 0.04."""
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    mechanism = cg.Additive(cg.DiscreteLaplace(10.0), tree)
+    given = np.array([0, 75, 11, -4]), mechanism, cg.consistent(tree) & cg.nonnegative()
+    known = evidence_of(pose(*given, nonnegative_leaves=True))
+    prior = cg.inference.DirichletTree([1.0, 55.0, 20.0, 3.0])
+    center = np.where(tree.is_leaf, known.estimate(), 160.0)
+    assert split_law(known, prior, center, 34.0).laws(kept=True).lost < 1e-10

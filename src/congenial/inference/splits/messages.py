@@ -74,9 +74,10 @@ class Evidence:
         return np.asarray(child[np.lexsort([key[child] for key in keys])])
 
     def misplaced(self, center: FloatArray) -> FloatArray:
-        """Return `center` of families of leaves that are measured to add up to another sum, or -1.
+        """Return `center` of families whose messages may add up to another sum, or -1.
 
-        Counts that are not negative add up to more than measurements of many empty leaves do.
+        They are families of inner nodes, and of leaves whose measurements add up to another sum:
+        counts that are not negative add up to more than measurements of many empty ones do.
         """
         tree, n = self.tree, len(self.tree)
         child = np.flatnonzero(tree.parents >= 0)
@@ -85,8 +86,10 @@ class Evidence:
         variance = np.where(self.kind == laws.GAUSSIAN, 1.0, 2.0) * self.scale**2
         apart = np.bincount(above, np.maximum(self.y[child], 0.0), n) - center
         error = np.bincount(above, variance[child], n)
-        inner = np.bincount(above, ~known[child], n) > 0
-        return np.where(tree.is_leaf | inner | (apart**2 <= error), -1.0, center)
+        other = np.bincount(above, ~known[child], n) > 0
+        leaves = np.bincount(above, tree.is_leaf[child], n) > 0
+        placed = np.where(other, ~leaves, apart**2 > error)
+        return np.where(placed & ~tree.is_leaf, center, -1.0)
 
     def slack(self, center: FloatArray) -> FloatArray:
         """Return how far each node's count may be from `center`, shape (n,)."""

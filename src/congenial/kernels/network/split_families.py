@@ -71,8 +71,8 @@ class Splits(NamedTuple):
     odds: np.ndarray
     p: np.ndarray
     slack: np.ndarray
-    # float64, shape (n,): Counts that p is moved to, of families whose leaves' measurements add up
-    # to another count; -1 of all others.
+    # float64, shape (n,): Counts that p is moved to, of families of inner nodes, and of those whose
+    # leaves' measurements add up to another count; -1 of all others.
     center: np.ndarray
 
 
@@ -165,7 +165,7 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
     rises, falls, least = math.exp(inverse), math.exp(-inverse), math.exp(-far)
     last = start
     for way in (1, -1):
-        i, w, ends = start, out[start], False
+        i, w, ends, left = start, out[start], False, more if way == -1 else 0
         while 0 <= i + way < size:
             k = lo + float(i if way == 1 else i - 1)
             ratio = (alpha + k) / (k + 1.0) * p
@@ -191,7 +191,10 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
                 end -= _log_leaf(kind, inverse, y, alpha, p, lo + float(start)) + smaller
                 ends = way == -1 and alpha < 1.0 and end > math.log(best) - far
                 if not ends:
-                    break
+                    # `more` values are kept below the cut, so the walk goes on over them
+                    left -= 1
+                    if left < 0:
+                        break
         if way == 1:
             last = i
     begin = i
@@ -475,6 +478,48 @@ def place_family(v, measured, splits, messages, nats, items, real, parts):
         to = splits.p[v] * math.exp(max(min(gap / variance, _LONGEST), -_LONGEST))
         splits.p[v] = to if low < to < high else 0.5 * (low + high)
     return parts
+
+
+@njit(inner=True)
+def tilt_family(v, splits, messages, nats):
+    """Move p of a family of inner nodes until its messages add up to about `center`.
+
+    Messages hold powers of p, so that they change with it. Returns the log of what they were
+    divided by.
+    """
+    begin, stop, tilt, table = splits.starts[v], splits.starts[v + 1], 0.0, messages.table
+    for _ in range(_STEPS):
+        sums = variance = 0.0
+        for j in range(begin, stop):
+            c = splits.children[j]
+            total = mean = square = 0.0
+            for i in range(messages.size[c]):
+                w = table[messages.offset[c] + i] * math.exp(tilt * i)
+                total += w
+                mean += w * i
+                square += w * i * i
+            mean /= total
+            sums += messages.first[c] + mean
+            variance += max(square / total - mean * mean, 0.0)
+        gap = splits.center[v] - sums
+        # a quarter of the nats that a message is followed over
+        if gap * gap <= 0.5 * nats * variance or variance == 0.0:
+            break
+        tilt += max(min(gap / variance, _LONGEST), -_LONGEST)
+    if tilt == 0.0:
+        return 0.0
+    log = 0.0
+    for j in range(begin, stop):
+        c = splits.children[j]
+        top = -np.inf
+        for i in range(messages.size[c]):
+            w = table[messages.offset[c] + i]
+            top = max(top, math.log(w) + tilt * i if w > 0.0 else -np.inf)
+        for i in range(messages.size[c]):
+            table[messages.offset[c] + i] *= math.exp(tilt * i - top)
+        log += top + tilt * messages.first[c]
+    splits.p[v] *= math.exp(tilt)
+    return log
 
 
 @njit(inner=True)

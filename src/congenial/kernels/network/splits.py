@@ -50,6 +50,7 @@ from congenial.kernels.network.split_families import (
     place_family,
     rate_of,
     room_of_items,
+    tilt_family,
     weights_of_sum,
 )
 from congenial.kernels.numerics.compiling import njit
@@ -93,8 +94,12 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
         if splits.starts[v] == splits.starts[v + 1]:
             continue
         messages = FamilyMessages(first, size, offset, table)
+        tilted, below = 0.0, splits.children[splits.starts[v]]
         if splits.center[v] >= 0.0:
-            parts = place_family(v, measured, splits, messages, nats, items, real, parts)
+            if splits.starts[below] < splits.starts[below + 1]:
+                tilted = tilt_family(v, splits, messages, nats)
+            else:
+                parts = place_family(v, measured, splits, messages, nats, items, real, parts)
         made = merge_family(v, measured, splits, messages, nats, True, items, real, parts, work)
         parts, work, count = made
         if count == 0:
@@ -103,7 +108,7 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
         u = parents[v]
         last = items[count - 1]
         begins, width, place = last[FIRST], last[SIZE], last[PLACE]
-        logs[v] = real[count - 1, LOG]
+        logs[v] = real[count - 1, LOG] + tilted
         low = np.int64(max(measured.lo[v] - begins, 0.0))
         high = np.int64(min(measured.hi[v] - begins + 1.0, float(width)))
         if high <= low:
