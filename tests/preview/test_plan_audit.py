@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.auditing import simulation
 from congenial.cli import command_line as cli
 from congenial.data.counts import build_tree
+from congenial.inference.best_table import work
 from congenial.plan.plan import read_plan
 from congenial.preview import plan_audit as audit_plan
 from congenial.releases.model import Model, build_model, claim
@@ -77,6 +79,19 @@ def test_a_plan_with_imaging_is_audited_by_draws(tmp_path):
     assert found.drawn.findings[0].check == "loss, computed"
     assert found.drawn.findings[0].slack == pytest.approx(0.0, abs=1e-9)
     assert "rests on losses computed and on draws" in audit_plan.as_text(found)
+
+
+def test_tables_that_take_long_are_not_worked_out(tmp_path, monkeypatch):
+    model = model_of(tmp_path, method='name = "posterior"')
+    pairs = []
+    for many in (1e3, 1.0, 0.9):
+        monkeypatch.setattr(simulation, "_TABLE_WORK", many * 2 * 4 * work(model.mechanism))
+        found = {f.check: f for f in audit_plan.audit_model(model, draws=200).drawn.findings}
+        checked = found.get("invariant, from draws")
+        pairs.append(0 if checked is None else checked.pairs)
+        assert ("take long" in found["loss, from draws"].text) == (checked is None)
+    assert pairs[0] > 1
+    assert pairs[1:] == [1, 0]
 
 
 def weakened(model: Model, share: float) -> Model:

@@ -24,7 +24,7 @@ from congenial.auditing.finding import Finding, Pair
 from congenial.auditing.pairs import everyone_moves, pairs_at
 from congenial.auditing.space import Space
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
-from congenial.inference.best_table import BestTable
+from congenial.inference.best_table import MOST_WORK, BestTable, work
 from congenial.randomness import Randomness
 from congenial.types import IntArray, Values
 
@@ -32,8 +32,9 @@ from congenial.types import IntArray, Values
 _SCREENED, _LAWS, _OF_ALL = 512, 400, 2_000_000
 # Number of entries with the largest bounds in a screen, whose pairs are then compared.
 _HARDEST = 3
-# Best tables that are worked out from the draws of a dataset's measurements.
-_TABLES = 4
+# Best tables worked out from the draws of a dataset's measurements, and their values; the products
+# of one pass over all tables of an audit.
+_TABLES, _TABLE_VALUES, _TABLE_WORK = 4, 400_000, 2e10
 
 
 @dataclass
@@ -97,6 +98,7 @@ def simulated(
     each = error / (3 * len(pairs) + 1)  # loss, law at both datasets, screen
     lawful = hasattr(mechanism, "marginal") and not guarantee.ideal_only
     seen = _Seen()
+    tabled = _pairs_with_tables(mechanism, len(pairs))
     for pair in pairs:
         drawn = _drawn(mechanism, pair, draws, rng, seen)
         if drawn is None:
@@ -110,7 +112,7 @@ def simulated(
             seen.laws.append(
                 max(law_distance(mechanism, x, entries, side, each) for x, side in each_side)
             )
-        if space is not None:
+        if space is not None and len(seen.broken) < tabled:
             tables = [_tables(mechanism, z, rng) for z in drawn]
             both = zip(pair, tables, strict=True)
             seen.broken.append(max(1.0 - float(space.satisfied(z, x).mean()) for x, z in both))
@@ -125,7 +127,7 @@ def simulated(
         seen.of_laws.append(screen.pair)
         seen.laws.append(law_distance(mechanism, screen.pair[0], entries, screen.sides[0], each))
     what = (
-        "simulated measurements (the tables follow from them)"
+        f"simulated measurements (the tables follow from them{'' if tabled else ', and take long'})"
         if isinstance(mechanism, BestTable)
         else "simulated draws"
     )
@@ -166,8 +168,22 @@ def _of_one(mechanism: Mechanism, x: Values, draws: int, rng: Randomness) -> Val
 def _tables(mechanism: Mechanism, drawn: Values, rng: Randomness) -> Values:
     """Return releases; of measurements some first tables."""
     if isinstance(mechanism, BestTable):
-        return np.array([mechanism.apply(y, rng) for y in drawn[:_TABLES]])
+        return np.array([mechanism.apply(y, rng) for y in drawn[: _tables_each(mechanism)]])
     return drawn
+
+
+def _tables_each(mechanism: BestTable) -> int:
+    return max(1, min(_TABLES, _TABLE_VALUES // mechanism.resolved.n))
+
+
+def _pairs_with_tables(mechanism: Mechanism, pairs: int) -> int:
+    """Number of pairs whose releases are checked: all, unless tables take long."""
+    if not isinstance(mechanism, BestTable):
+        return pairs
+    products = work(mechanism.mechanism)
+    if products > MOST_WORK:  # the closest table is released, and found soon
+        return pairs
+    return min(pairs, int(_TABLE_WORK / (2 * _tables_each(mechanism) * products)))
 
 
 def _findings(

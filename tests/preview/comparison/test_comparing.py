@@ -15,6 +15,7 @@ from congenial.errors import (
     EmptyNeighbourhoodError,
 )
 from congenial.plan.plan import read_plan
+from congenial.preview.comparison import comparing
 from congenial.preview.comparison import pages as report
 from congenial.preview.comparison.comparing import compare, simulate
 from congenial.preview.comparison.methods import WAYS, build, contenders
@@ -240,3 +241,13 @@ def test_the_tally_equals_that_of_the_draws(tmp_path, name):
     listed = [(s.level, s.low) for s in found.sizes]
     assert len(set(listed)) == len(listed)
     assert "root" not in {s.level for s in found.sizes}
+
+
+def test_fewer_releases_of_large_trees_are_made_by_default(tmp_path, monkeypatch):
+    plan = plan_at(tmp_path)
+    monkeypatch.setattr(comparing, "_VALUES", 150)  # of 10 counts: the root, 3 boroughs, 6 zones
+    found = compare(plan, tmp_path)
+    assert (found.replicates, compare(plan, tmp_path, replicates=2).replicates) == (15, 2)
+    assert "--replicates 15" in found.options
+    monkeypatch.setattr(comparing, "_VALUES", 0)
+    assert compare(plan, tmp_path).replicates == 10

@@ -58,9 +58,8 @@ class Result:
 @click.option(
     "--replicates",
     type=click.IntRange(min=2),
-    default=200,
-    show_default=True,
-    help="Number of simulated releases by each method.",
+    help="Number of simulated releases by each method: by default 200, and fewer of more than "
+    "20,000 counts.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the simulations; 1 by default.")
 @click.option(

@@ -31,7 +31,10 @@ from congenial.releases.certificate import plain_plan
 from congenial.types import IntArray
 
 Notify = Callable[[str], None]
-REPLICATES = 200
+# Releases of each method by default, and the largest number of values of all.
+REPLICATES, _VALUES = 200, 4_000_000
+# The fewest releases that are made by default.
+_FEWEST = 10
 # Added to the seed for the noise, so that noise and made-up counts have different random words.
 _NOISE = 2**40
 
@@ -52,7 +55,7 @@ def compare(
     rows: Literal["public", "confidential"] | None = None,
     spread: float = SPREAD,
     delta: float | None = None,
-    replicates: int = REPLICATES,
+    replicates: int | None = None,
     seed: int = 1,
     notify: Notify | None = None,
 ) -> Comparison:
@@ -78,8 +81,8 @@ def compare(
         Standard deviation of the log of siblings' shares, from 0 to 10, of made-up counts.
     delta : float, optional
         Also compare Gaussian noise at this delta, if the plan has no delta.
-    replicates : int
-        Releases of each method, at least 2.
+    replicates : int, optional
+        Releases of each method, at least 2; by default 200, and fewer of more than 20,000 counts.
     seed : int
         The same seed gives the same errors.
     notify : callable, optional
@@ -111,11 +114,13 @@ def compare(
     ['exact conditioning', 'imaging L2', 'imaging L1', 'topdown', 'posterior']
     """
     checked_plan(plan)
-    if replicates < 2:
+    if replicates is not None and replicates < 2:
         raise ArgumentError(f"replicates is {replicates}; give at least 2.")
     say = notify or (lambda _: None)
     say("reading the domain")
     tree = build_tree(plan, base=Path(base))
+    if replicates is None:
+        replicates = max(_FEWEST, min(REPLICATES, _VALUES // len(tree)))
     basis = find_basis(
         plan, tree, Path(base), total=total, counts=counts, rows=rows, spread=spread, seed=seed
     )
