@@ -166,3 +166,9 @@ def test_small_counts_take_less_work_than_large_ones():
     )
     assert large == module.work(engine.mechanism) == 9 * 801.0**2
     assert small == 7.0 + 2 * 406.0**2
+
+
+def test_a_posterior_that_may_take_too_long_is_told_beforehand():
+    told = "the closest table is released instead"
+    assert told not in made(TREE, 2.0).explain()
+    assert told in made(TREE, 1e6).explain()

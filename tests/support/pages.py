@@ -227,6 +227,7 @@ class Runner:
         make_city(place)
         people = "f,1,2020-01-05\nf,22,2020-02-01\nm,1,unknown\nm,22,2020-05-31\n"
         (place / "people.csv").write_text(f"sex,age,day\n{people}")
+        (place / "blocks.csv").write_text("block,people\nA,30\nB,0\nC,41\n")
         (place / "places.csv").write_text("borough,zone\nArden,1\nArden,2\nBrook,4\n")
         with duckdb.connect(str(place / "city.duckdb")) as connection:
             connection.execute(

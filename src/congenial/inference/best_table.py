@@ -146,13 +146,19 @@ class BestTable(Moved):
         error, alike = ("absolute", " All levels weigh the same.")
         if self.loss == "l2":
             error, alike = "squared", ""
+        late = ""
+        if work(self.mechanism) > MOST_WORK:
+            late = (
+                " With so many counts and so much noise, the posterior may take too long. Then the "
+                "closest table is released instead, and the certificate says so."
+            )
         return (
             f"posterior: adds {self.mechanism.noise.name} noise to {n - pinned} of {n} queries "
             f"({pinned} published exactly), then releases the table of integers that satisfies the "
             f"invariant and has the least expected {error} error given the noisy values.{alike} "
             "The prior, which splits every count among the counts below it, is fitted to the same "
             "values. Only the noisy values and the exact counts are used, so this costs no "
-            "privacy; small counts are drawn towards counts that are usual around them."
+            f"privacy; small counts are drawn towards counts that are usual around them.{late}"
         )
 
     @property
