@@ -11,6 +11,7 @@ from congenial.wording import (
     nearest,
     on_a_line,
     one_of,
+    reason_of,
     show,
 )
 
@@ -19,6 +20,14 @@ def test_values_are_short_and_on_one_line():
     assert [show(value) for value in (True, 1.5, "a\nb")] == ["true", "1.5", r"'a\nb'"]
     assert len(show("9" * 500)) == 60
     assert [on_a_line(name) for name in ("a b", "a\nb", " ")] == ["a b", r"'a\nb'", "' '"]
+
+
+def test_the_reason_of_an_error_is_short_and_keeps_its_end():
+    assert reason_of(ValueError("Expected `int` - at `$.a`")) == "Expected 'int' - at '$.a'"
+    long = reason_of(ValueError(f"Invalid enum value {'x' * 100_000} - at `$.published[0]`"))
+    assert len(long) < 500
+    assert long.startswith("Invalid enum value x")
+    assert long.endswith("- at '$.published[0]'")
 
 
 @pytest.mark.parametrize(

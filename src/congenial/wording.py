@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 # Longest value shown in a message, in characters.
 _SHOWN = 60
+# Characters of an error of another library.
+_REASON = 400
 
 
 def show(value: object) -> str:
@@ -15,6 +17,15 @@ def show(value: object) -> str:
         return "true" if value else "false"
     text = repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def reason_of(error: Exception) -> str:
+    """Return an error's text as a part of a sentence, without its middle if it is long.
+
+    The text may quote a value of any length, and ends with its place.
+    """
+    text = str(error).replace("`", "'")  # backquotes are for arguments
+    return text if len(text) <= _REASON else f"{text[: _REASON // 2]}...{text[-_REASON // 2 :]}"
 
 
 def on_a_line(name: str) -> str:

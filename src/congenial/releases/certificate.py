@@ -31,7 +31,7 @@ from congenial.releases.format_1 import FORMAT_1, upgraded
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model
 from congenial.releases.specification import Debited, LevelAlpha, Simulation, Statement, specify
-from congenial.wording import show
+from congenial.wording import reason_of, show
 
 FORMAT = 2
 _TIME = "2026-01-31T13:00:00+00:00"
@@ -173,7 +173,7 @@ def read_certificate(path: Path) -> Certificate:
     except RecursionError:
         reason = "it is nested too deep"
     except ValueError as error:  # msgspec's errors and bytes that are not UTF-8 are ValueErrors too
-        reason = str(error).replace("`", "'")  # backquotes are for arguments
+        reason = reason_of(error)
     if reason:
         raise ReleaseError(
             f"the certificate {path.name} is not one ({reason}); get the release anew."

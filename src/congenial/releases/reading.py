@@ -31,6 +31,7 @@ from congenial.releases.measurements import Measurements, read_measurements
 from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.table_posterior import posterior_of_table
 from congenial.types import IntArray
+from congenial.wording import reason_of
 
 # Larger counts show a damaged file: sums of counts up to this stay within 64 bits.
 _MOST = 2**53
@@ -236,9 +237,9 @@ def read_release(directory: str | Path) -> Release:
     try:
         plan = msgspec.convert(certificate.plan, Plan)
     except (CongenialError, msgspec.ValidationError) as error:
-        text = str(error).replace("`", "'")
         raise ReleaseError(
-            f"the plan in the certificate of {place} is not one ({text}); get the release anew."
+            f"the plan in the certificate of {place} is not one ({reason_of(error)}); get the "
+            "release anew."
         ) from None
     return read_files(place, certificate, plan)
 

@@ -22,6 +22,7 @@ from congenial.releases.sentences import unprotected_texts
 from congenial.releases.specification import PARTS, PARTS_OF_GUARANTEE, Claim, specify
 from congenial.verification.checks import TOLERANCE, Check, compare, judged
 from congenial.verification.published import check_intervals, check_measurements, check_published
+from congenial.wording import reason_of
 
 
 def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[Check, ...]:
@@ -90,7 +91,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     try:
         plan = msgspec.convert(certificate.plan, Plan)
     except (CongenialError, msgspec.ValidationError) as error:
-        yield Check("plan", False, f"the plan in the certificate is not one: {error}")
+        yield Check("plan", False, f"the plan in the certificate is not one: {reason_of(error)}")
         return
     yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
     try:
