@@ -245,9 +245,11 @@ def test_the_tally_equals_that_of_the_draws(tmp_path, name):
 
 def test_fewer_releases_of_large_trees_are_made_by_default(tmp_path, monkeypatch):
     plan = plan_at(tmp_path)
-    monkeypatch.setattr(comparing, "_VALUES", 150)  # of 10 counts: the root, 3 boroughs, 6 zones
+    monkeypatch.setattr(
+        comparing, "_MOST_COUNTS", 150
+    )  # of 10 counts: the root, 3 boroughs, 6 zones
     found = compare(plan, tmp_path)
     assert (found.replicates, compare(plan, tmp_path, replicates=2).replicates) == (15, 2)
     assert "--replicates 15" in found.options
-    monkeypatch.setattr(comparing, "_VALUES", 0)
+    monkeypatch.setattr(comparing, "_MOST_COUNTS", 0)
     assert compare(plan, tmp_path).replicates == 10

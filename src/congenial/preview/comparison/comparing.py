@@ -31,10 +31,8 @@ from congenial.releases.certificate import plain_plan
 from congenial.types import IntArray
 
 Notify = Callable[[str], None]
-# Releases of each method by default, and the largest number of values of all.
-REPLICATES, _VALUES = 200, 4_000_000
-# The fewest releases that are made by default.
-_FEWEST = 10
+# Releases of each method by default: most, fewest, and most counts in all of them.
+REPLICATES, _FEWEST, _MOST_COUNTS = 200, 10, 4_000_000
 # Added to the seed for the noise, so that noise and made-up counts have different random words.
 _NOISE = 2**40
 
@@ -120,7 +118,7 @@ def compare(
     say("reading the domain")
     tree = build_tree(plan, base=Path(base))
     if replicates is None:
-        replicates = max(_FEWEST, min(REPLICATES, _VALUES // len(tree)))
+        replicates = max(_FEWEST, min(REPLICATES, _MOST_COUNTS // len(tree)))
     basis = find_basis(
         plan, tree, Path(base), total=total, counts=counts, rows=rows, spread=spread, seed=seed
     )
