@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
 
 import duckdb
 import pytest
@@ -44,3 +45,15 @@ def test_a_missing_table_is_refused_with_the_names_of_existing_tables(file, tmp_
         SqliteTable(file, "rows.db", "nosuch").columns()
     (tmp_path / "text.db").write_text("not a database")
     assert not is_sqlite(tmp_path / "text.db")
+
+
+def test_a_damaged_schema_is_refused(file):
+    whole = file.read_bytes()
+    spots = [i for i in range(len(whole)) if whole.startswith(b"CREATE TABLE rows", i)]
+    for at in range(spots[0] - 20, spots[0] + 45):
+        file.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+        with suppress(DataError):  # any other error is a fault
+            SqliteTable(file, "rows.db", "rows").columns()
+    file.write_bytes(whole[: spots[0]] + b"\xff" + whole[spots[0] + 1 :])
+    with pytest.raises(DataError, match="cannot be read as a SQLite database"):
+        SqliteTable(file, "rows.db", "rows").columns()

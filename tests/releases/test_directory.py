@@ -9,6 +9,7 @@ from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
 from congenial.releases.directory import (
     CSV,
+    PARQUET,
     FileRows,
     read_tables,
     same_rows,
@@ -38,3 +39,19 @@ def test_lines_of_different_lengths_are_still_seen(tmp_path):
         file.write("1,zone\n")
     with pytest.raises(ReleaseError, match="different lengths"):
         read_tables(tmp_path)
+
+
+def test_damaged_bytes_of_a_parquet_table_are_refused_whatever_they_belong_to(tmp_path):
+    # DuckDB raises errors of its own and, for names that are not UTF-8, a RuntimeError
+    tree = Tree.from_paths([("all", "a"), ("all", "b")])
+    write_tables(tmp_path, ("root", "zone"), tree, np.array([3, 1, 2]))
+    whole = (tmp_path / PARQUET).read_bytes()
+    causes = set()
+    for name in (b"zone", b"level", b"value"):
+        for at in (i for i in range(len(whole)) if whole.startswith(name, i)):
+            (tmp_path / PARQUET).write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+            try:
+                read_tables(tmp_path)
+            except ReleaseError as error:
+                causes.add(type(error.__cause__))
+    assert RuntimeError in causes and len(causes) > 1

@@ -53,7 +53,7 @@ class SqliteTable:
 
     def _attempt(self, step: Callable[[], T]) -> T:
         """Run a step; replace its error message, which may quote a cell."""
-        with suppress(sqlite3.Error):
+        with suppress(sqlite3.Error, UnicodeDecodeError):  # the latter: a damaged schema
             return step()
         raise DataError(
             f"data.source is {show(self.source)}, which cannot be read as a SQLite database; give "

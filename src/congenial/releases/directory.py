@@ -342,7 +342,7 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
             found = connection.execute(f"SELECT * {source}")
             batches = iter(lambda: found.fetchmany(_BATCH), [])
             return FileRows(columns, list(_sharing(chain.from_iterable(batches))))
-    except duckdb.Error as error:
+    except (duckdb.Error, RuntimeError) as error:  # RuntimeError: text that is not UTF-8
         raise ReleaseError(
             f"{path.name} cannot be read as a table; get the release anew."
         ) from error
