@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -55,3 +57,15 @@ def test_damaged_bytes_of_a_parquet_table_are_refused_whatever_they_belong_to(tm
             except ReleaseError as error:
                 causes.add(type(error.__cause__))
     assert RuntimeError in causes and len(causes) > 1
+
+
+def test_names_of_any_characters_come_back(tmp_path):
+    draw = random.Random(1)  # noqa: S311 -- protects nobody
+    for case in range(20):
+        alphabet = "ab1" if case % 2 else "ab1=+-'\"@,\r\n\t \u00a0\uff1d\u0085_."
+        names = {"".join(draw.choices(alphabet, k=draw.randint(1, 4))) for _ in range(20)}
+        tree = Tree.from_paths([("all", name) for name in sorted(names)])
+        write_tables(tmp_path, ("root", "zone"), tree, np.arange(len(tree)))
+        csv, parquet = read_tables(tmp_path)
+        assert same_rows(csv, parquet)
+        assert [row[3] for row in parquet.rows[1:]] == sorted(names)

@@ -23,8 +23,12 @@ def odd_names(tree: Tree) -> tuple[str, ...]:
     first: dict[tuple[int, str], int] = {}
     alike: list[tuple[int, int]] = []
     mixed: list[int] = []
+    folded = list(map(_folded, tree.names))
+    whole = "".join(tree.names)
+    if whole.isascii() and len(set(folded)) == len(folded):
+        return ()
     for v, (parent, name) in enumerate(zip(tree.parents.tolist(), tree.names, strict=True)):
-        before = first.setdefault((parent, _folded(name)), v)
+        before = first.setdefault((parent, folded[v]), v)
         if before != v:
             alike.append((before, v))
         if not name.isascii() and any(map(_mixes, re.findall(r"\w+", name))):

@@ -42,6 +42,9 @@ ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT)
 # text, and its reader removes it. Python and DuckDB read both patterns alike.
 _FORMULA = "^'*[ \t\r\n]*[=+@\uff0b\uff0d\uff1d\uff20-]"
 _NUMBER = "'*[+-]?[0-9]+([.][0-9]+)?"
+# A name that may need quotes or an apostrophe: its ends are no letters or digits, or it has
+# characters of CSV's own.
+_UNLIKE_ITS_CELL = r'(?m)^(?!\w(?:[^",\r\n]*\w)?$)'
 # Rows read at a time.
 _BATCH = 100_000
 # Types of columns that releases have.
@@ -241,17 +244,26 @@ def _lines(
     level_names: Sequence[str], tree: Tree, own: Sequence[Sequence[object]], stamped: bool
 ) -> Iterator[str]:
     """Yield a line a node: its path, and its entry of each column of its own, empty for None."""
-    depth, parents, level = len(level_names), tree.parents.tolist(), tree.level.tolist()
-    labels = [_cell(name) for name in level_names]
+    parents, level, cells = tree.parents.tolist(), tree.short_level.tolist(), _cells(tree.names)
+    depth, labels = len(level_names), _cells(level_names)
     prefix: dict[int, str] = {-1: ""}
-    rank = np.argsort(tree.level, kind="stable")
+    rank = np.argsort(tree.short_level, kind="stable")
     for v in rank[~tree.is_leaf[rank]].tolist():  # parents come before their children
-        prefix[v] = f"{prefix[parents[v]]}{_cell(tree.names[v])},"
-    for v, (parent, at) in enumerate(zip(parents, level, strict=True)):
-        path = f"{prefix[parent]}{_cell(tree.names[v])}{',' * (depth - 1 - at)}"
-        cells = ",".join(["" if column[v] is None else str(column[v]) for column in own])
-        line = f"{at},{labels[at]},{path},{cells}"
-        yield f"{line},{STAMP}\n" if stamped else f"{line}\n"
+        prefix[v] = f"{prefix[parents[v]]}{cells[v]},"
+    starts = [f"{at},{label}," for at, label in enumerate(labels)]
+    gaps = ["," * (depth - at) for at in range(1, depth + 1)]
+    end = f",{STAMP}\n" if stamped else "\n"
+    texts = [("" if entry is None else str(entry) for entry in column) for column in own]
+    for parent, at, cell, *entries in zip(parents, level, cells, *texts, strict=True):
+        yield f"{starts[at]}{prefix[parent]}{cell}{gaps[at]},{','.join(entries)}{end}"
+
+
+def _cells(names: Sequence[str]) -> Sequence[str]:
+    """Write names as cells; one search shows whether any differs from its name."""
+    whole = "\n".join(names)
+    if whole.count("\n") == len(names) - 1 and not re.search(_UNLIKE_ITS_CELL, whole):
+        return names
+    return [_cell(name) for name in names]
 
 
 def _cell(text: str) -> str:
