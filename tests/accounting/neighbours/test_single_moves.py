@@ -110,3 +110,22 @@ def test_a_search_that_stops_early_gives_an_upper_bound(monkeypatch):
         assert bound >= true - 1e-12
         looser += bound > true + 1e-9
     assert looser >= 1
+
+
+def test_equal_costs_of_many_cells_end_the_search_though_their_sums_are_rounded(monkeypatch):
+    axes = {"a": tuple("pqrs"), "b": tuple("tuv")}
+    areas = cg.Tree.from_paths([(str(i // 50), str(i)) for i in range(500)])
+    workload = cg.Workload.of(cg.Table(axes, geography=areas), [(), ("a",), ("b",)])
+    level = np.repeat(
+        [block.level for block in workload.blocks],
+        [block.stop - block.start for block in workload.blocks],
+    )
+    cost = np.array([0.1, 0.3, 0.7])[level]
+    total, first, second = farthest_pair(cost, workload.chain)
+    one, other = workload.chain[:, first], workload.chain[:, second]
+    apart = one != other
+    exact = cost[one[apart]].sum() + cost[other[apart]].sum()
+    assert total == pytest.approx(exact, rel=1e-14)
+    monkeypatch.setattr(neighbours, "MOST_COMPARED", 0)
+    bound, *_ = farthest_pair(cost, workload.chain)
+    assert bound == pytest.approx(total, rel=1e-14)

@@ -15,7 +15,9 @@ from congenial.accounting.guarantee import (
 )
 from congenial.accounting.loss.inequalities import Pairs
 from congenial.accounting.loss.zero_concentrated import zcdp_rho
-from congenial.accounting.neighbours.single_moves import Neighbours
+from congenial.accounting.neighbours.joint_moves import forced_moves
+from congenial.accounting.neighbours.leeway import with_implied
+from congenial.accounting.neighbours.single_moves import Neighbours, changed_entries
 from congenial.domain.blocks import Block
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
@@ -95,12 +97,12 @@ def _equal(
     workload: Workload, resolved: ResolvedInvariant, neighbours: Neighbours
 ) -> list[tuple[Block, float]]:
     """Give every block of a table that some neighbouring dataset changes the same share."""
-    changing = []
-    for block in workload.blocks:
-        scales = np.full(len(workload), np.inf)
-        scales[block.entries] = 1.0
-        if _pairs(workload, resolved, scales, neighbours).worst > 0.0:
-            changing.append(block)
+    counted = workload.tree or workload
+    known = with_implied(resolved, counted)
+    joint = forced_moves(np.zeros(len(workload)), known, counted, neighbours)
+    changes = changed_entries(known, counted, neighbours) if joint is None else joint.changes
+    changes = changes & ~known.pinned
+    changing = [block for block in workload.blocks if changes[block.entries].any()]
     tables = [block.table for block in changing]
     return [(block, 1.0 / tables.count(block.table)) for block in changing]
 

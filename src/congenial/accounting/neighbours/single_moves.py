@@ -18,6 +18,10 @@ Neighbours = Literal["substitute", "add-remove"]
 RELATIONS: tuple[Neighbours, ...] = ("substitute", "add-remove")
 # Cells compared with all others in the search for the farthest pair; then a bound is used.
 MOST_TRIES = 4096
+# Numbers compared in that search; with more cells, fewer of them are tried.
+MOST_COMPARED = 2**29
+# Relative size of the rounding errors in two sums of the same costs.
+_ROUNDING = 2.0**-44
 
 
 @dataclass(frozen=True)
@@ -262,8 +266,9 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
     Returns
     -------
     cost : float
-        Summed over the entries that count one of the two. Beyond `MOST_TRIES` cells tried it is
-        the bound that both have nothing more in common than all cells have.
+        Summed over the entries that count one of the two. Beyond `MOST_TRIES` cells tried, or
+        `MOST_COMPARED` numbers, it is the bound that both have nothing more in common than all
+        cells have.
     first, second : int
         Positions of the two.
 
@@ -279,8 +284,9 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
     order = np.argsort(-own, kind="stable")
     chain, each, own = chain[:, order], each[:, order], own[order]
     best, pair = -1.0, (0, 1)
-    for a in range(min(own.size - 1, MOST_TRIES)):
-        if own[a] + own[a + 1] <= best:
+    tries = min(own.size - 1, MOST_TRIES, MOST_COMPARED // max(1, chain.size))
+    for a in range(tries):
+        if own[a] + own[a + 1] <= best * (1.0 + _ROUNDING):
             break
         # no later cell can form a costlier pair with this one
         reach = a + 1 + int(np.count_nonzero(own[a] + own[a + 1 :] > best))
@@ -291,8 +297,8 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
         if change[at] > best:
             best, pair = float(change[at]), (a, a + 1 + at)
     else:
-        if own.size - 1 > MOST_TRIES:
-            best = max(best, float(own[MOST_TRIES] + own[MOST_TRIES + 1]))
+        if own.size - 1 > tries:
+            best = max(best, float(own[tries] + own[tries + 1]))
     return best, int(order[pair[0]]), int(order[pair[1]])
 
 
