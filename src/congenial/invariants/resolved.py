@@ -70,11 +70,11 @@ class ResolvedInvariant:
 
         Integers must add up exactly, other numbers up to rounding.
         """
-        if self.sums is None:
-            return np.ones(values.shape[:-1], dtype=np.bool_)
         if self.tree is not None and values.dtype.kind in "iu":
             rows = self.tree.are_consistent(values.reshape(-1, self.n))
             return rows.reshape(values.shape[:-1])
+        if self.sums is None:
+            return np.ones(values.shape[:-1], dtype=np.bool_)
         return np.asarray((np.abs(self.sums.gaps(values)) <= _slack(values)).all(axis=-1))
 
     @cached_property
