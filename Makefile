@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 .PHONY: help demo extras check test test-processors test-browser lint kernels format docs figures studies comparison analysts faults benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
+# Without bytecode on disk each of some hundred processes of the tests compiles the package again.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 TAXI := examples/taxi
 # Test processes that begin at once would each compile most of them.

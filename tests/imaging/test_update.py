@@ -28,6 +28,7 @@ from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.noise.gaussian import Gaussian
 from congenial.noise.laplace import Laplace
 from congenial.randomness import seeded
+from support.projection_arrays import words_of
 
 DRAWS = 4000
 PAIR = Tree.from_parents([-1, 0, 0])
@@ -93,7 +94,7 @@ def test_the_check_of_ties_sees_a_bias_of_position():
     links, sums = projector.forest
     task = prepare(links, resolved, sums, np.array([10.0, 3, 3, 3]), np.ones(4), integer=True)
     real = np.array([0.0, 1 / 3, 1 / 3, 1 / 3]) + np.array([1.0, 0, 0, 0])
-    by_position = round_whole(task, real, np.arange(4, dtype=np.uint64))
+    by_position = round_whole(task, real, words_of(np.arange(4)))
     assert by_position.tolist() == [1, 1, 0, 0]  # equal words: the first child always wins
     assert even([1500, 0, 0]) < 1e-6
     assert even([1500 / 3 * 1.3, 1500 / 3 * 0.85, 1500 / 3 * 0.85]) < 1e-6

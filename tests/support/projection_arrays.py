@@ -8,6 +8,13 @@ from congenial.kernels.projection.forest import Forest
 from congenial.kernels.projection.levels import lay_out
 
 
+def words_of(values):
+    """Return words as projections give them, read-only: kernels are compiled for that one kind."""
+    words = np.array(values, dtype=np.uint64)
+    words.setflags(write=False)
+    return words
+
+
 def random_parents(rng, n):
     """Return the parents of n nodes in scrambled order, of one root."""
     place = rng.permutation(n)

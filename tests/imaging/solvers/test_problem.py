@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numba
 import numpy as np
 import pytest
 
@@ -13,7 +14,7 @@ from congenial.errors import (
     UnsupportedError,
 )
 from congenial.imaging.closest import project
-from congenial.imaging.solvers.problem import checked_weights, link, prepare
+from congenial.imaging.solvers.problem import NO_WORDS, checked_weights, link, prepare
 from congenial.imaging.top_down import topdown
 from congenial.invariants.written import (
     at_least,
@@ -24,6 +25,7 @@ from congenial.invariants.written import (
     nonnegative,
     resolve_invariant,
 )
+from congenial.randomness import secure, seeded
 from support.projection_cases import feasible
 
 pytestmark = pytest.mark.kernels
@@ -95,6 +97,12 @@ def test_unsupported_problems_are_refused_without_a_count(call, error, words):
     text = str(caught.value)
     assert "771" not in text
     assert text.count(". ") == 0 and text.endswith(".")
+
+
+def test_no_words_have_the_type_of_random_ones():
+    # of another type, each kernel that takes words would be compiled once more
+    kinds = {numba.typeof(words) for words in (NO_WORDS, secure().bits(1), seeded(1).bits(1))}
+    assert len(kinds) == 1
 
 
 def test_weights_are_relative_and_no_further_apart_than_doubles_resolve():

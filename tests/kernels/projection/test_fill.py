@@ -7,8 +7,9 @@ import pytest
 from scipy.optimize import brentq
 
 from congenial.kernels.projection.fill import fill
+from support.projection_arrays import words_of
 
-NONE = np.empty(0, dtype=np.uint64)
+NONE = words_of([])
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -39,7 +40,7 @@ def test_whole_shares_are_closest_and_ties_go_by_words(seed):
     high = low + rng.integers(0, 5, n)
     prefer = rng.integers(-4, 5, n).astype(float)
     total = float(rng.integers(low.sum(), high.sum() + 1))
-    words = rng.permutation(n).astype(np.uint64)
+    words = words_of(rng.permutation(n))
     z = np.full(n, np.nan)
     fill(np.arange(n), total, low, high, prefer, words, z)
     assert z.sum() == total

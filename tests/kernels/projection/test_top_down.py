@@ -8,12 +8,12 @@ from scipy.optimize import brentq
 
 from congenial.kernels.projection.check import reach
 from congenial.kernels.projection.top_down import DONE, INFEASIBLE, TOO_LARGE, descend
-from support.projection_arrays import laid, leaf_sums, linked, random_parents
+from support.projection_arrays import laid, leaf_sums, linked, random_parents, words_of
 from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
-NONE = np.empty(0, dtype=np.uint64)
+NONE = words_of([])
 
 
 def moved(y, lo, hi, whole):
@@ -40,7 +40,7 @@ def test_each_family_is_the_closest_to_its_measurements(seed, whole):
     low, high = lo.copy(), hi.copy()
     assert reach(linked(parents), 1e-9, low, high) < 0
     by_place = low[order], high[order]
-    words = rng.integers(0, 2**63, n).astype(np.uint64) if whole else NONE
+    words = words_of(rng.integers(0, 2**63, n)) if whole else NONE
     z, fixed = np.empty(n), np.zeros(n, dtype=bool)
     assert descend(rows, order, fixed, *by_place, True, y, 1e12, words, z) == DONE
     assert ((z >= low - 1e-9) & (z <= high + 1e-9)).all()

@@ -9,12 +9,12 @@ import pytest
 
 from congenial.kernels.projection.forest import Costs
 from congenial.kernels.projection.two_pass import solve
-from support.projection_arrays import leaf_sums, linked, random_parents
+from support.projection_arrays import leaf_sums, linked, random_parents, words_of
 from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
-NONE = np.empty(0, dtype=np.uint64)
+NONE = words_of([])
 
 
 @for_each_seed(200)
@@ -35,7 +35,7 @@ def test_the_summed_distance_is_the_least_of_all(seed, whole):
         if ((z >= lo) & (z <= hi)).all()
     ]
     weight = rng.choice([0.0, 0.5, 1.0, 3.0], n)
-    z, words = np.empty(n), rng.integers(0, 2**63, n).astype(np.uint64) if whole else NONE
+    z, words = np.empty(n), words_of(rng.integers(0, 2**63, n)) if whole else NONE
     flat = np.zeros(n)
     assert solve(links, False, Costs(y, y, flat, weight), lo, hi, y, words, 10**6, z) == 0
     assert ((z >= lo - 1e-9) & (z <= hi + 1e-9)).all()

@@ -22,6 +22,7 @@ LARGEST = 2.0**53
 WEIGHT_RATIO = 1e12
 TOLERANCE = 1e-9
 NO_WORDS: Words = np.zeros(0, dtype=np.uint64)
+NO_WORDS.setflags(write=False)  # as random ones are, so that kernels are compiled for one kind
 
 
 @dataclass(frozen=True, eq=False)
