@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from congenial.kernels.numerics.trees import read_only
 from congenial.kernels.projection.check import reach
 from congenial.kernels.projection.top_down import DONE, INFEASIBLE, TOO_LARGE, descend
 from support.projection_arrays import laid, leaf_sums, linked, random_parents, words_of
@@ -42,7 +43,7 @@ def test_each_family_is_the_closest_to_its_measurements(seed, whole):
     by_place = low[order], high[order]
     words = words_of(rng.integers(0, 2**63, n)) if whole else NONE
     z, fixed = np.empty(n), np.zeros(n, dtype=bool)
-    assert descend(rows, order, fixed, *by_place, True, y, 1e12, words, z) == DONE
+    assert descend(rows, order, fixed, *by_place, True, read_only(y), 1e12, words, z) == DONE
     assert ((z >= low - 1e-9) & (z <= high + 1e-9)).all()
     assert not whole or (z == np.rint(z)).all()
     root = parents < 0
@@ -60,6 +61,6 @@ def test_infeasible_problems_are_refused():
     rows, order = laid(np.array([-1, 0, 0]))
     lo, hi = np.array([5.0, 0.0, 0.0]), np.array([9.0, 4.0, 4.0])
     fixed, z = np.array([True, False, False]), np.empty(3)
-    task = rows, order, fixed, lo, hi, True
-    assert descend(*task, np.array([4.0, 1.0, 1.0]), 1e12, NONE, z) == INFEASIBLE
-    assert descend(*task, np.array([6.0, 1e13, 1.0]), 1e12, NONE, z) == TOO_LARGE
+    for values, state in (([4.0, 1.0, 1.0], INFEASIBLE), ([6.0, 1e13, 1.0], TOO_LARGE)):
+        given = read_only(np.array(values))
+        assert descend(rows, order, fixed, lo, hi, True, given, 1e12, NONE, z) == state

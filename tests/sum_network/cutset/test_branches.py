@@ -37,6 +37,7 @@ def test_draws_are_solutions_with_the_values_of_the_cut_set(seed):
     words = np.random.default_rng(seed).integers(
         0, 2**64, (held.shape[0], branches.choices), dtype=np.uint64
     )
+    words.setflags(write=False)  # as drawn ones are, for which the kernel is compiled
     drawn, whole = draw_forest(branches, unary.lo.size, held, words)
     known = {tuple(u) for u in solutions.tolist()}
     completed = {tuple(u[v] for v in cut) for u in known}

@@ -95,6 +95,7 @@ def test_moves_along_a_line_leave_its_law_as_it_is(kind, bounded):
     grid = ((np.arange(128) + 0.5) * 2.0**57).astype(np.uint64)
     words = np.zeros((128 * 128, 3), dtype=np.uint64)  # the first adds the vector once
     words[:, 1], words[:, 2] = np.repeat(grid, 128), np.tile(grid, 128)
+    words.setflags(write=False)  # as drawn ones are, for which the kernel is compiled
     step = np.zeros((t.size, t.size))
     for i, point in enumerate(points):
         state = np.tile(point, (len(words), 1))
