@@ -91,7 +91,9 @@ def random_case(seed):
             log -= off**2 / (2.0 * scale[v] ** 2) if gaussian else off / scale[v]
         log[z > hi[v]] = -np.inf
         if tree.parents[v] >= 0:
-            log += rising(alpha[v], z) + np.log1p(np.where(z == 0, odds[tree.parents[v]], 0.0))
+            share = rising(alpha[v], np.arange(z.max() + 1))
+            share[0] += np.log1p(odds[tree.parents[v]])
+            log += share[z]
         if not tree.is_leaf[v]:
             log -= log_sum_weight(total[v], (tree.parents == v).sum(), odds[v], z)
     measured = cg.Additive(law(scale), tree)
@@ -100,9 +102,9 @@ def random_case(seed):
 
 def log_sum_weight(total, children, odds, z):
     """Log weight of the sum of a family of alike children, some of them empty besides."""
-    if odds == 0.0:
-        return rising(total, z)
     every = np.arange(int(z.max()) + 1)
+    if odds == 0.0:
+        return rising(total, every)[z]
     terms = [np.where(every == 0, children * np.log(odds), -np.inf)]
     for j in range(1, children + 1):
         ways = gammaln(children + 1) - gammaln(j + 1) - gammaln(children - j + 1)
