@@ -38,6 +38,33 @@ def test_the_optional_parts_may_be_left_out() -> None:
     assert plan.invariants == sections.Invariants() and plan.method == sections.Method()
 
 
+def test_without_a_method_the_default_is_the_best_for_the_invariants() -> None:
+    text = GOOD[: GOOD.index("[method]")]
+    assert parse_plan(text).method == sections.best_method(nonnegative=True)
+    assert parse_plan(text).method.name == "posterior"
+    equal = text.replace("nonnegative = true", "nonnegative = false")
+    assert parse_plan(equal).method == sections.best_method(nonnegative=False)
+    assert parse_plan(text + '[method]\nloss = "l2"').method == sections.Method(
+        name="posterior", loss="l2"
+    )
+    # a sampler is one of conditioning
+    sampled = parse_plan(text + '[method]\nsampler = "exact"').method
+    assert sampled == sections.Method(sampler="exact") and sampled.name == "conditioning"
+    named = parse_plan(text + '[method]\nname = "conditioning"').method
+    assert named.name == "conditioning"
+
+
+def test_a_method_that_is_no_table_is_refused_where_none_is_named() -> None:
+    text = GOOD[: GOOD.index("[method]")]
+    assert "method is 3" in refusal("method = 3\n" + text)
+
+
+def test_a_stored_plan_without_a_method_keeps_its_meaning() -> None:
+    plain = msgspec.to_builtins(parse_plan(GOOD))
+    del plain["method"]
+    assert msgspec.convert(plain, plans.Plan).method.name == "conditioning"
+
+
 GOAL = ("split = {", "goal = {")
 
 

@@ -26,6 +26,7 @@ data = { source = "rows.parquet" }
 hierarchy = { root = "root", levels = ["district", "zone"], domain = "zones.csv" }
 privacy = { neighbours = "add-remove", epsilon = 1.0 }
 invariants = { nonnegative = true }
+method = { name = "conditioning" }
 accuracy = { sums = { some = ["d0", "d1"] } }
 """
 

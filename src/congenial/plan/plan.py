@@ -29,6 +29,7 @@ from congenial.plan.sections import (
     Method,
     Privacy,
     Publication,
+    best_method,
 )
 from congenial.wording import nearest, one_of, show
 
@@ -172,7 +173,20 @@ def parse_plan(text: str, shown: str = "") -> Plan:
         raise PlanError(
             f"{named} is not valid TOML: a value is too long or too deeply nested; shorten it."
         ) from None
-    return fit(raw, Plan)
+    return fit(_with_method(raw), Plan)
+
+
+def _with_method(raw: Mapping[str, object]) -> Mapping[str, object]:
+    """Return a plan's data with the default method, where none is named and it has no sampler.
+
+    A plan kept in a certificate names its method.
+    """
+    invariants, method = raw.get("invariants"), raw.get("method", {})
+    if not isinstance(invariants, dict) or invariants.get("nonnegative") is not True:
+        return raw
+    if not isinstance(method, dict) or "name" in method or "sampler" in method:
+        return raw
+    return {**raw, "method": {"name": best_method(nonnegative=True).name, **method}}
 
 
 def exact_nodes(plan: Plan, tree: Tree) -> tuple[int, ...]:

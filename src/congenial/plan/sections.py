@@ -276,6 +276,7 @@ class Invariants(Section, frozen=True):
 class Method(Section, frozen=True):
     """How the release is made to satisfy its invariants."""
 
+    # In the text of a plan the default is that of `best_method`.
     name: MethodName = "conditioning"
     sampler: SamplerName = "auto"  # For conditioning.
     norm: Norm = "l2"  # For imaging.
