@@ -85,7 +85,25 @@ def test_a_sample_of_a_large_tree_gives_nearly_the_same_fit(monkeypatch):
     known = evidence_of(pose(y, mechanism, cg.consistent(tree), nonnegative_leaves=True))
     whole = splits_at(known, fit_splits(known))[0].alpha
     monkeypatch.setattr(empirical_bayes, "_NODES", 900)
+    monkeypatch.setattr(empirical_bayes, "_MOST_NODES", 900)
     part = splits_at(known, fit_splits(known))[0].alpha
     for level, off in ((1, 0.05), (2, 0.4)):
         at = int(np.flatnonzero(tree.level == level)[0])
         assert np.log(part[at] / whole[at]) == pytest.approx(0.0, abs=off)
+
+
+@pytest.mark.parametrize(
+    ("parts", "size", "taken"),
+    # 60 large parts, more small ones, and fewer where 80,000 nodes hold no more
+    [(240, 300, 60), (2_000, 10, 1_000), (100, 4_000, 20)],
+)
+def test_a_sample_has_parts_enough_to_tell_how_they_differ(parts, size, taken):
+    from congenial.inference.splits import empirical_bayes
+
+    tops = np.zeros(parts, dtype=np.int64)
+    tree = cg.Tree.from_parents(np.concatenate(([-1], tops, np.repeat(1 + np.arange(parts), size))))
+    chosen = empirical_bayes._chosen(tree)
+    below = chosen[tree.level[chosen] == 2]
+    found = np.unique(tree.parents[below], return_counts=True)
+    assert found[0].size == taken and (found[1] == size).all()
+    assert (tree.level[chosen] < 2).sum() == 1 + parts

@@ -12,8 +12,9 @@ from congenial.inference.splits.messages import Evidence, split_law
 from congenial.kernels.numerics import laws
 from congenial.types import FloatArray, IntArray
 
-# Nodes of a tree that is fitted whole; of larger ones parts with about as many nodes are.
-_NODES = 12_000
+# Nodes of a tree that is fitted whole; of larger ones parts with about as many nodes are, or with
+# more nodes where they are few.
+_NODES, _MOST_NODES = 12_000, 80_000
 # Concentrations that a level may have, and where the search begins: one alpha a child.
 _LOWEST, _HIGHEST = 1e-3, 1e5
 # Steps of the search, the longest one, in nats, and the gain in log evidence that ends it.
@@ -28,6 +29,8 @@ _NATS = 20.0
 # Families of a level from which on they differ in their alpha, the least spread of its logarithm,
 # and of families the rounds of steps, the step that tells a curvature, and the least curvature.
 _MANY, _LEAST_SPREAD = 30, 0.05
+# Parts of a large tree, so that the levels below them have families that tell how they differ.
+_PARTS = 2 * _MANY
 _ROUNDS, _STEP, _LEAST_CURVE = 3, 0.3, 1e-3
 # Least expected share of a category.
 _LEAST_SHARE = 1e-4
@@ -186,6 +189,7 @@ def _chosen(tree: Tree) -> IntArray:
     tops = np.flatnonzero(tree.level == cut)
     below = n / max(tops.size, 1)
     wanted = max(int((_NODES - np.cumsum(sizes)[cut]) / below), 1)
+    wanted = max(wanted, min(_PARTS, int(_MOST_NODES / below)))
     taken = np.zeros(n, dtype=np.bool_)
     taken[tops[:: max(tops.size // wanted, 1)]] = True
     for depth in range(cut + 1, tree.depth):
