@@ -147,11 +147,11 @@ def test_a_hundred_thousand_leaves_in_seconds():
     invariant = consistent(tree) & exactly("root") & nonnegative()
     imaged = image(Additive(DiscreteLaplace(5.0), tree), invariant, integer=True)
     imaged.sample(x, rng=seeded(1))
-    start = time.perf_counter()
+    start = time.process_time()  # which a busy machine hardly lengthens
     z = imaged.sample(x, rng=seeded(2))
-    taken = time.perf_counter() - start
+    taken = time.process_time() - start
     assert tree.is_consistent(z) and (z >= 0).all() and z[0] == x[0]
-    assert taken < 10.0  # about 0.2 s on two quiet cores
+    assert taken < 5.0  # about 0.2 s
 
 
 def test_unsupported_cases_are_refused():
