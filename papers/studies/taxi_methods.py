@@ -26,8 +26,10 @@ REPLICATES = 2_000
 STEPS = (1_000, 10_000, 100_000, 1_000_000)
 CHAINS = 4
 KEPT = 1_000
-# A chain is called settled where its worst entry has R-hat below and effective draws above these.
-R_HAT, EFFECTIVE = 1.01, 400.0
+# Chains are called settled if the largest R-hat of all entries is below the first number, and the
+# fewest effective draws are above the second. The usual limit, 1.01, is for one entry: the largest
+# of 270 exceeds it in stationary chains of 600 effective draws.
+R_HAT, EFFECTIVE = 1.05, 400.0
 # Exact draws of the continuous law, to within what a grid of 1/32 trip can show.
 FINE = 2.0**-5
 

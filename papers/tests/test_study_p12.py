@@ -8,7 +8,7 @@ import pytest
 import congenial as cg
 from congenial.exhibits.exhibit import Exhibit
 from congenial.randomness import seeded
-from papers.studies import p12, p12_counties, p12_methods
+from papers.studies import p12, p12_counties, p12_equal, p12_methods
 from papers.studies.p12_methods import (
     CELLS,
     EPSILON,
@@ -77,11 +77,12 @@ def study():
 
 def test_the_study_says_what_its_tables_hold(study):
     tables = {table.name: table for table in study.tables}
-    names = {"distances", "acceptance", "chains", "traces", "table-1", "counties", "california"}
+    names = {"equal", "distances", "acceptance", "chains", "traces", "table-1", "counties"}
+    names |= {"california"}
     assert set(tables) == names
     means = {row[1]: row[2] for row in tables["distances"].rows if row[0] == "L1"}
     assert means["noise, ε = 1"] < means["exact, ε = 0.5"] < means["noise, ε = 0.5"]
-    assert f"{means['exact, ε = 0.5']:.1f} (L1)" in study.findings[0]
+    assert f"{means['exact, ε = 0.5']:.1f} (L1)" in study.findings[1]
     kept = {row[0]: row[2] - row[6] for row in tables["california"].rows}
     assert kept["exact conditioning"] == 0 < kept["TopDown, March 2022"]
 
@@ -89,3 +90,14 @@ def test_the_study_says_what_its_tables_hold(study):
 def test_the_same_seed_gives_the_same_study(study):
     again = p12.run(7, 0.01)
     assert again.tables == study.tables and again.findings == study.findings
+
+
+def test_conditioning_claims_the_final_epsilon_that_its_scale_was_chosen_for(study):
+    (equal,) = (table for table in study.tables if table.name == "equal")
+    assert len(equal.rows) == 2 * len(p12_equal.FINALS)
+    for row in equal.rows:
+        bounded = row[0] != "totals"
+        assert row[2] == p12_equal.scale_of(float(row[1]), bounded=bounded)
+        # bounds take wider noise for the same claim, and equalities none
+        assert (row[2] > row[3]) is bounded
+    assert p12_equal.cost_of_bounds(1e-6) == pytest.approx(2.0, abs=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import arviz as az
 import numpy as np
 import pytest
 
@@ -57,16 +58,29 @@ def test_the_printed_values_stand_beside_ours(study):
 def test_a_short_chain_is_not_called_settled(study):
     tables = {table.name: table for table in study.tables}
     assert set(tables["chains"].column("settled")) == {"no"}
-    assert "at no length run" in study.findings[3]
+    assert "has not settled at 10,000 steps" in study.findings[3]
+    assert "has settled" not in study.findings[3]
 
 
 def test_a_chain_that_has_settled_would_be_called_so():
     made = taxi_methods.Chain(1.0, 10, 0.2, 1.001, 900.0, np.zeros(3))
     assert made.settled
-    assert not taxi_methods.Chain(1.0, 10, 0.2, 1.02, 900.0, np.zeros(3)).settled
+    assert not taxi_methods.Chain(1.0, 10, 0.2, 1.06, 900.0, np.zeros(3)).settled
     assert not taxi_methods.Chain(1.0, 10, 0.2, 1.001, 300.0, np.zeros(3)).settled
 
 
 def test_the_same_seed_gives_the_same_study(study):
     again = taxi.run(5, 0.01)
     assert again.tables == study.tables
+
+
+def test_the_largest_r_hat_of_many_settled_entries_passes_the_limit_for_one():
+    draw, chains, steps, entries = np.random.default_rng(1), 4, 1000, 270
+    rho = (chains * steps / 600 - 1) / (chains * steps / 600 + 1)  # 600 effective draws
+    now = draw.standard_normal((chains, entries))
+    seen = []
+    for _ in range(steps):
+        now = rho * now + np.sqrt(1 - rho**2) * draw.standard_normal(now.shape)
+        seen.append(now)
+    largest = float(az.rhat(az.convert_to_dataset(np.stack(seen, axis=1)))["x"].max())
+    assert 1.01 < largest < taxi_methods.R_HAT

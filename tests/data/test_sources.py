@@ -12,7 +12,7 @@ import pytest
 
 from congenial.data import sources
 from congenial.data.counts import count
-from congenial.errors import ArgumentError, PlanError
+from congenial.errors import ArgumentError, DataError, PlanError
 from support.rows import (
     FILES,
     FRAMES,
@@ -247,3 +247,13 @@ def test_a_truncated_file_is_refused(place: Path, kept: float) -> None:
         (place / source).write_bytes(whole[: int(kept * len(whole))])
         message = refusal(counting(place, source))
         assert source in message
+
+
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_file_that_a_glob_matches_twice_is_not_counted_twice(tmp_path: Path, link: str) -> None:
+    (tmp_path / "part_a.csv").write_text("zone\n1\n2\n")
+    (tmp_path / "part_b.csv").write_text("zone\n1\n")
+    assert len(sources.locate(tmp_path, "part_*.csv", "data.source")) == 2
+    getattr(tmp_path / "part_c.csv", link)(tmp_path / "part_a.csv")
+    with pytest.raises(DataError, match=r"'part_a.csv' and 'part_c.csv' are one file"):
+        sources.locate(tmp_path, "part_*.csv", "data.source")

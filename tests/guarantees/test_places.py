@@ -103,6 +103,11 @@ def test_other_places_are_refused_before_a_row_is_counted(out, told, here, monke
     assert sorted(here.iterdir()) == before
 
 
+def test_a_name_with_a_nul_is_refused(here):
+    with pytest.raises(ReleaseError, match="or has a NUL"):
+        make("a\0b", here)
+
+
 def test_a_directory_that_is_not_in_utf_8_is_not_read(here):
     make("out", here)
     name = os.fsdecode(b"\xff")

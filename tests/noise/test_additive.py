@@ -131,3 +131,22 @@ def test_values_off_the_grid_are_refused_as_data_and_have_probability_zero():
     )
     with pytest.raises(ArgumentError, match="positive multiple"):
         cg.Additive(cg.DiscreteLaplace(1.0), 2, per_record=1.5)
+
+
+def test_numbers_beyond_any_use_are_refused():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    invariant = cg.consistent(tree) & cg.exactly([0])
+    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace([np.inf, 2.0, 2.0]), tree), invariant)
+    for wrong in (
+        lambda: conditioned.sample([2, 1, 1], 10**12),
+        lambda: conditioned.sample([2, 1, 1], 2**63),
+        lambda: conditioned.sample(np.ma.array([2, 1, 1], mask=[0, 1, 0])),
+        lambda: cg.DiscreteLaplace(10**400),
+        lambda: cg.DiscreteLaplace(1.0, granularity=10**400),
+        lambda: cg.bounds(hi=10**400),
+        lambda: cg.calibrate(tree, invariant, epsilon=10**400, neighbours="substitute"),
+        lambda: cg.calibrate(tree, invariant, epsilon=1e-320, neighbours="substitute"),
+    ):
+        with pytest.raises(ArgumentError) as refused:
+            wrong()
+        assert len(str(refused.value)) < 300

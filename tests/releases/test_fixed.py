@@ -53,11 +53,22 @@ BOROUGHS = 'publish_exactly = ["root", "borough"]'
 DATA = 'source = "rows.csv"\nlookup = { source = "zones.csv", key = "zone_id", on = "zone" }\n'
 
 
-def hashed(**sections):
-    return fixed(build_model(parse_plan(plan_text(**sections)), TREE))
+@pytest.fixture
+def hashed(tmp_path):
+    """Return the hash of a plan with some sections, beside a lookup."""
+    (tmp_path / "zones.csv").write_text("zone_id,borough\n1,Arden\n")
+    return lambda **sections: fixed(build_model(parse_plan(plan_text(**sections)), TREE), tmp_path)
 
 
-def test_fixing_only_the_number_of_records_gives_no_hash():
+def test_another_content_of_the_lookup_has_another_hash(hashed, tmp_path):
+    plan = {"invariants": BOROUGHS, "privacy": 'neighbours = "substitute"\nepsilon = 1.0\n'}
+    one = hashed(**plan)
+    assert one == hashed(**plan)
+    (tmp_path / "zones.csv").write_text("zone_id,borough\n1,Brook\n")
+    assert one != hashed(**plan)
+
+
+def test_fixing_only_the_number_of_records_gives_no_hash(hashed):
     assert hashed(invariants=ROOT) == ""
     # of some of the rows the number is not that of the dataset
     where = DATA + 'where = "hour < 12"\n'
@@ -66,7 +77,7 @@ def test_fixing_only_the_number_of_records_gives_no_hash():
     assert hashed(invariants="publish_exactly = []", privacy=entering) == ""
 
 
-def test_other_counts_of_other_rows_have_another_hash():
+def test_other_counts_of_other_rows_have_another_hash(hashed):
     privacy = 'neighbours = "substitute"\nepsilon = 1.0\n'
     made = {"invariants": BOROUGHS, "privacy": privacy}
     zone = made | {"invariants": 'publish_exactly = ["root", "City/Arden/1"]'}

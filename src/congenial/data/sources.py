@@ -182,6 +182,15 @@ def readable(files: Sequence[Path], given: str) -> list[Path]:
             raise DataError(f"{given}, which may not be read; grant read access.")
         if file.stat().st_size == 0:
             raise DataError(f"{given}, and {file.name!r} is an empty file; fill it.")
+    kept: dict[tuple[int, int], Path] = {}
+    for file in files:
+        place = file.stat()
+        other = kept.setdefault((place.st_dev, place.st_ino), file)
+        if other is not file:
+            raise DataError(
+                f"{given}, and {other.name!r} and {file.name!r} are one file, so that its records "
+                "would count twice; leave one out."
+            )
     return [file.resolve() for file in files]
 
 

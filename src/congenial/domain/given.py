@@ -12,6 +12,7 @@ import numpy.typing as npt
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, StructureError
 from congenial.types import FloatArray, IntArray
+from congenial.wording import show
 
 
 def as_array(what: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -28,9 +29,9 @@ def limits(call: str, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[FloatArray,
     for side, given, none in (("lo", lo, -np.inf), ("hi", hi, np.inf)):
         try:
             array = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ArgumentError(
-                f"{call}() was given {side}={given!r}; give a number or an array of them."
+                f"{call}() was given {side}={show(given)}; give a number or an array of them."
             ) from None
         wrong = array[np.isnan(array) | (array == -none)]
         if wrong.size:

@@ -366,9 +366,9 @@ def _name(table: str | Table | None) -> str | None:
 def _numbers(name: str, given: npt.ArrayLike) -> FloatArray:
     try:
         return np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ArgumentError(
-            f"{name}() was given something other than numbers; give a number or an array of them."
+            f"{name}() was given something other than numbers of 64 bits; give one, or an array."
         ) from None
 
 

@@ -13,6 +13,10 @@ from congenial.errors import ArgumentError
 from congenial.noise.law import NoiseLaw, on_grid, per_entry
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
+from congenial.wording import show
+
+# Number of draws in one call; more could not be held in memory.
+_MOST_DRAWS = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +119,8 @@ class Additive:
         Data off the grid are refused, not rounded, because rounding could change the effect of one
         record.
         """
+        if np.ma.is_masked(x):
+            raise ArgumentError("x has masked entries; give every count.")
         try:
             array = np.asarray(x)
         except ValueError:  # rows of different lengths
@@ -221,6 +227,8 @@ def checked_size(size: int | None) -> int:
         return 1
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
         raise ArgumentError(f"size is {size!r}; give a nonnegative number of draws, or None.")
+    if size > _MOST_DRAWS:
+        raise ArgumentError(f"size is {show(size)}; give at most {_MOST_DRAWS:,} draws.")
     return int(size)
 
 

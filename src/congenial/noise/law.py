@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from importlib import import_module
 from pkgutil import iter_modules
+from sys import float_info
 from typing import Literal, Protocol, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.kernels.numerics import laws
 from congenial.types import FloatArray, Words
+from congenial.wording import show
 
 Measure = Literal["pure", "zcdp"]
 
@@ -169,8 +171,8 @@ def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
     remedy = "give a positive number, or one for each query (inf where a query is not measured)."
     try:
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
-        raise ArgumentError(f"{name} is {value!r}; {remedy}") from cause
+    except (TypeError, ValueError, OverflowError) as cause:
+        raise ArgumentError(f"{name} is {show(value)}; {remedy}") from cause
     if array.ndim > 1 or np.isnan(array).any() or (array <= 0).any():
         raise ArgumentError(f"{name} is {value!r}; {remedy}")
     finite = array[np.isfinite(array)]
@@ -186,13 +188,13 @@ def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
 def checked_granularity(value: float) -> float:
     """Return the spacing of a grid, a power of two from 2^-40 to 2^40."""
     number = isinstance(value, int | float | np.integer | np.floating)
-    if number and not isinstance(value, bool) and math.isfinite(value) and value > 0:
+    if number and not isinstance(value, bool) and 0 < value <= float_info.max:
         mantissa, exponent = math.frexp(float(value))
         if mantissa == 0.5 and abs(exponent - 1) <= _WIDEST:
             return float(value)
     raise ArgumentError(
-        f"granularity is {value!r}; give a power of two from 2^-{_WIDEST} to 2^{_WIDEST}, such as "
-        "1 for integers or 0.25."
+        f"granularity is {show(value)}; give a power of two from 2^-{_WIDEST} to 2^{_WIDEST}, such "
+        "as 1 for integers or 0.25."
     )
 
 

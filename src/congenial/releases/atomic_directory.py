@@ -54,7 +54,7 @@ def _check_target(out: Path, overwrite: bool) -> None:
         )
     if not files.is_text(out):
         raise ReleaseError(
-            f"`out` is {str(out)!r}, and its path is not in UTF-8; give another `out`."
+            f"`out` is {str(out)!r}, and its path is not in UTF-8 or has a NUL; give another `out`."
         )
     try:
         if out.is_symlink() or (out.exists() and not out.is_dir()):

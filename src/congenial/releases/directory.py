@@ -88,12 +88,11 @@ def release_directory(directory: str | Path) -> Path:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a path can be written in UTF-8, as DuckDB needs it; some file names cannot."""
+    """Whether a path can be written in UTF-8, as DuckDB needs it, and has no NUL."""
     try:
-        os.fspath(path.absolute()).encode()
+        return b"\0" not in os.fspath(path.absolute()).encode()
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def table_columns(

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 
 import numpy as np
 
+from congenial.releases.directory import sha256
 from congenial.releases.model import Model
 
 
-def fixed(model: Model) -> str:
+def fixed(model: Model, base: Path) -> str:
     """Hash everything that a release holds fixed among the datasets that it compares.
+
+    A lookup counts by its content, because it decides which rows a count holds.
 
     Returns "" if only the number of records is fixed, and a row is one record. Equal hashes mean
     the same counts. Unequal hashes may also mean the same counts, if two hierarchies have the same
@@ -44,7 +48,7 @@ def fixed(model: Model) -> str:
         "table": plan.data.table,
         "where": plan.data.where,
         "types": sorted((plan.data.types or {}).items()),
-        "lookup": None if lookup is None else [lookup.source, lookup.key, lookup.on],
+        "lookup": lookup and [sha256(base / lookup.source), lookup.key, lookup.on],
         "nodes": [tree.names[v] for v in nodes],
         "parents": above.tolist(),
         "exact": pinned[nodes].tolist(),

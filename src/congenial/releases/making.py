@@ -196,7 +196,7 @@ def _debit(
         release=out.name,
         cost=amount_of(guarantee.epsilon, guarantee.delta),
         neighbours=guarantee.neighbours,
-        fixes=fixed(model),
+        fixes=fixed(model, base),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from sys import float_info
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +31,10 @@ from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.types import FloatArray
+from congenial.wording import show
+
+# Below this epsilon, the scale of the noise leaves the range that laws accept.
+_LEAST_EPSILON = 1e-90
 
 Method = Literal["conditioning", "imaging"]
 METHODS: tuple[Method, ...] = ("conditioning", "imaging")
@@ -273,8 +278,10 @@ def _settled(
 def _check(epsilon: float, neighbours: Neighbours, method: Method) -> None:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
         raise ArgumentError(f"epsilon is {epsilon!r}; give a positive number.")
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise ArgumentError(f"epsilon is {epsilon!r}; give a positive, finite number.")
+    if not _LEAST_EPSILON <= epsilon <= float_info.max:
+        raise ArgumentError(
+            f"epsilon is {show(epsilon)}; give a finite number of at least {_LEAST_EPSILON:g}."
+        )
     if neighbours not in RELATIONS:
         raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
     if method not in METHODS:
