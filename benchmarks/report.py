@@ -20,6 +20,7 @@ TITLES = {
     "wide": "Wide noise on few counts",
     "imaging": "Closest point in L2, leaves ≥ 0, root exact",
     "topdown": "TopDown, every count ≥ 0, root exact",
+    "cells": "TopDown and the closest point where margins cross, every count ≥ 0",
     "rounding": "Whole-tree rounding to integers of least summed change",
     "posterior": "Laws of all counts under a fitted prior",
     "point_table": "Table of least expected error",

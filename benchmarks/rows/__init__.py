@@ -20,6 +20,7 @@ ROWS = (
     "wide",
     "imaging",
     "topdown",
+    "cells",
     "rounding",
     "posterior",
     "point_table",

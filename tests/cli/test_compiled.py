@@ -193,7 +193,7 @@ def test_only_what_the_proof_of_rounding_names_is_fused_or_reordered():
         "convolution._add_eight",
     }
     reordered = {name for name, kernel in found.items() if "reassoc" in liberties(kernel)}
-    modules = {"evidence", "lacking", "marginals", "newton", "top_down"}
+    modules = {"evidence", "interior", "lacking", "marginals", "newton", "top_down"}
     assert {name.split(".")[-2] for name in reordered} == modules
     assert not fused & reordered
 

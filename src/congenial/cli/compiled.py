@@ -142,8 +142,8 @@ def is_missing(method: Method) -> bool:
     }
     if method == "conditioning":
         return not {in_cache(name) for share in SHARES for name, _ in share} <= there
-    # "forest" has records only, and plans of releases use neither "dependent" nor "convex"
-    others = {"convex", "dependent", "forest"}
+    # "forest" has records only, and plans, whose counts are trees, use none of the others
+    others = {"controlled", "convex", "crossing", "dependent", "forest", "interior"}
     own = {path.stem for path in KERNELS.glob("projection/[a-z]*.py")} - others
     if method == "posterior":
         own |= {"convex", "kept_laws", "splits"}

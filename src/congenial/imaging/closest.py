@@ -14,6 +14,7 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, InvariantError, UnsupportedError
 from congenial.imaging.solvers.active_set import ActiveSet, active_set
+from congenial.imaging.solvers.closest_cells import covers, round_cells_down, solve_cells
 from congenial.imaging.solvers.dense import LONGEST, solve_dense
 from congenial.imaging.solvers.general import check_solvers, solve_general
 from congenial.imaging.solvers.problem import (
@@ -61,8 +62,9 @@ def project(
         of weight 0 are not used (NaN is allowed there).
     invariant : Invariant
         A tree that adds up with any pins and bounds, or a plain vector with sums over disjoint
-        sets of entries, pins and bounds; for L2 also any linear conditions on up to 2000 entries
-        (with bounds, inequalities or integers by the solvers of the extra `imaging`).
+        sets of entries, pins and bounds; for L2 also workloads whose margins cross, and any linear
+        conditions on up to 2000 entries (with bounds, inequalities or integers by the solvers of
+        the extra `imaging`).
     weights : array_like of float, shape () or (n,), optional
         Nonnegative, 1 by default; 0 for an entry that is not measured. Weights further apart than
         1e12 are brought to that ratio.
@@ -260,6 +262,9 @@ class Projector:
         self, resolved: ResolvedInvariant, values: FloatArray, source: Randomness
     ) -> FloatArray | IntArray:
         """Project under conditions that are not a forest."""
+        if resolved.n > LONGEST and covers(resolved, self.weight):
+            z = solve_cells(resolved, values, self.weight)
+            return round_cells_down(resolved, z, source) if self.integer else z
         solve = solve_general if resolved.has_inequalities else solve_dense
         z = (solve_sparse if resolved.n > LONGEST else solve)(resolved, values, self.weight)
         if not self.integer:

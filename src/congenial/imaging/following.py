@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from congenial.imaging.solvers.cell_descent import CellDescent
 from congenial.imaging.solvers.descent import Descent
 from congenial.imaging.solvers.rounding import tie_grid
 from congenial.imaging.top_down import TopDown
@@ -39,6 +40,8 @@ def _follows_topdown(
 ) -> bool:
     """Compare level by level, given the released levels above."""
     values, resolved = engine.summed(noisy), engine.resolved
+    if isinstance(engine.descent, CellDescent):
+        return engine.descent.follows(values, released)
     tree = engine.descent.tree
     for depth in range(tree.depth):
         above, here = tree.level < depth, tree.level == depth

@@ -112,6 +112,12 @@ class Moved:
         )
 
 
+def precision(mechanism: Additive) -> FloatArray:
+    """One over the variance of each query's noise, shape (n,); 0 for one that is not measured."""
+    with np.errstate(divide="ignore", under="ignore", over="ignore"):
+        return np.asarray(1.0 / np.maximum(mechanism.noise.variances(mechanism.scales), 1e-300))
+
+
 def _adds_up(resolved: ResolvedInvariant, counts: npt.NDArray[np.int64 | np.float64]) -> bool:
     if resolved.sums is None or counts.dtype.kind == "i":
         return bool(resolved.adds_up(counts))

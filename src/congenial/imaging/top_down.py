@@ -11,15 +11,16 @@ import numpy.typing as npt
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, UnsupportedError
-from congenial.imaging.noisy import Moved
+from congenial.imaging.noisy import Moved, precision
+from congenial.imaging.solvers.cell_descent import CellDescent
 from congenial.imaging.solvers.descent import Descent
-from congenial.imaging.solvers.problem import nested_tree
+from congenial.imaging.solvers.problem import checked_weights
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness, resolve
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 
 def topdown(
@@ -29,6 +30,7 @@ def topdown(
     rng: Randomness | None = None,
     *,
     integer: bool = True,
+    weights: npt.ArrayLike | None = None,
 ) -> IntArray | FloatArray:
     """Impose consistency and bounds level by level from the root.
 
@@ -37,13 +39,16 @@ def topdown(
     y : array_like of float, shape (n,)
         Noisy values; entries that the invariant publishes exactly hold their exact values.
     tree : Tree or Workload
-        A workload whose entries are nested or disjoint.
+        Margins of a workload may cross.
     invariant : Invariant
         `consistent(tree)` (implied), pins and bounds.
     rng : Randomness, optional
         Breaks ties; `secure()` by default.
     integer : bool
         Round each family before its children's families; False leaves out all rounding.
+    weights : array_like of float, shape () or (n,), optional
+        For margins that cross: one over the variance of each entry's noise, 0 for one that is not
+        measured; 1 by default. Along a tree all children of a node weigh the same.
 
     Returns
     -------
@@ -59,37 +64,59 @@ def topdown(
     NumericalError
         If the numbers are too far apart for double precision.
     UnsupportedError
-        If the invariant has linear conditions besides the tree.
+        If the invariant has linear conditions besides the tree, or a cell at the finest level is
+        neither measured nor published exactly.
 
     Notes
     -----
-    For each parent, its children's values are projected in L2 onto the values that add up to the
-    parent's released value and lie in the ranges of their subtrees (for lower bounds of 0 the
-    simplex; Michelot 1986). They are then rounded by largest remainder. Equal remainders are
+    On a tree: for each parent, its children's values are projected in L2 onto the values that add
+    up to the parent's released value and lie in the ranges of their subtrees (for lower bounds of 0
+    the simplex; Michelot 1986). They are then rounded by largest remainder. Equal remainders are
     ordered at random, because an order by position would favour the first children. Lower levels
     never change a higher one, so errors are larger than with `project`.
+
+    Where margins cross, every node of the geography has a table of cells. For each parent, the
+    measured margins of all its children are fitted together by weighted least squares, so that the
+    children's cells add up to the parent's and keep their bounds, structural zeros and exact
+    counts. Each cell is then rounded down or up, so that the children's cells still add up and the
+    margins change little: from a start by least cost, units move between children and cells as long
+    as the summed change of all counts falls. Ties are broken at random. Cells that a level does not
+    measure take the sums of those below it, with their variances.
+
+    Bounds of an area hold for the sums of the areas above it, so that a parent's cells leave its
+    children room. Bounds on margins that cross can leave none all the same; then the parent's cells
+    change as little as possible, and so do the cells above. The log `congenial.imaging` says so.
 
     References
     ----------
     Abowd et al. (2022), The 2020 Census Disclosure Avoidance System TopDown Algorithm.
     """
-    found = nested_tree(tree, "topdown")
+    if not isinstance(tree, Tree | Workload):
+        raise ArgumentError(f"tree is a {type(tree).__name__}; give a Tree or a Workload.")
     if not isinstance(integer, bool):
         raise ArgumentError(f"integer is {integer!r}; give True or False.")
+    found = tree.tree if isinstance(tree, Workload) else tree
     resolved = _covered(invariant, tree, found, whole=integer)
+    if isinstance(tree, Workload) and found is None:
+        weight = checked_weights(weights, len(tree))
+        _check_measured(weight > 0.0, resolved, tree, tree.cells)
+        return CellDescent(tree, resolved, weight, integer).apply(y, resolve(rng))
+    if weights is not None or found is None:
+        raise ArgumentError("weights is given for a tree; leave it out.")
     return Descent(found, resolved, integer).apply(y, resolve(rng))
 
 
 def _covered(
-    invariant: Invariant, domain: Tree | Workload, tree: Tree, *, whole: bool
+    invariant: Invariant, domain: Tree | Workload, tree: Tree | None, *, whole: bool
 ) -> ResolvedInvariant:
-    """Resolve an invariant of pins and bounds on the tree, with the tree's sums."""
-    resolved = resolve_invariant(invariant, len(tree), domain, whole=whole)
+    """Resolve an invariant of pins and bounds on a tree or a workload, with its sums."""
+    resolved = resolve_invariant(invariant, len(domain), domain, whole=whole)
     if resolved.equalities[1].size or resolved.inequalities[1].size:
         raise UnsupportedError(
             "topdown covers pins and bounds on a tree, no further linear conditions; use project()."
         )
-    if resolved.tree is not None and not np.array_equal(resolved.tree.parents, tree.parents):
+    imposed = resolved.tree
+    if imposed is not None and tree is not None and not imposed.same_as(tree):
         raise ArgumentError(
             "the invariant imposes another tree than the one given; give the same tree to both."
         )
@@ -122,26 +149,33 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
     UnsupportedError
         If the invariant has linear conditions besides the tree, or a leaf is not measured.
     """
-    tree = mechanism.tree if isinstance(mechanism, Additive) else None
-    if tree is None or mechanism.granularity != 1.0:
+    domain = mechanism.domain if isinstance(mechanism, Additive) else None
+    if domain is None or mechanism.granularity != 1.0:
         raise ArgumentError(
-            "topdown_image needs integer noise on a tree; give Additive(noise, tree) with a noise "
-            "of granularity 1."
+            "topdown_image needs integer noise on a tree or a workload; give Additive(noise, tree) "
+            "with a noise of granularity 1."
         )
-    resolved = _covered(invariant, mechanism.domain or tree, tree, whole=True)
-    return descending(mechanism, tree, resolved)
+    return descending(mechanism, _covered(invariant, domain, mechanism.tree, whole=True))
 
 
-def descending(mechanism: Additive, tree: Tree, resolved: ResolvedInvariant) -> TopDown:
+def descending(mechanism: Additive, resolved: ResolvedInvariant) -> TopDown:
     """Return the TopDown mechanism; all leaves must be measured or published exactly."""
-    open_ = ~(np.isfinite(mechanism.scales) | resolved.pinned)
-    if open_[tree.leaves].any():
-        leaf = named(mechanism.domain, int(tree.leaves[open_[tree.leaves]][0]))
-        raise UnsupportedError(
-            f"{leaf} is neither measured nor published exactly, so topdown has nothing to share "
-            "the count above it by; give it a finite scale."
-        )
+    domain = mechanism.domain
+    if domain is not None:
+        leaves = domain.leaves if isinstance(domain, Tree) else domain.cells
+        _check_measured(np.isfinite(mechanism.scales), resolved, domain, leaves)
     return TopDown(mechanism, resolved)
+
+
+def _check_measured(
+    measured: BoolArray, resolved: ResolvedInvariant, domain: Tree | Workload, leaves: IntArray
+) -> None:
+    open_ = leaves[~(measured | resolved.pinned | (resolved.lo == resolved.hi))[leaves]]
+    if open_.size:
+        raise UnsupportedError(
+            f"{named(domain, int(open_[0]))} is neither measured nor published exactly, so topdown "
+            "has nothing to share the count above it by; give it a finite scale."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,18 +188,25 @@ class TopDown(Moved):
         return True
 
     @cached_property
-    def descent(self) -> Descent:
+    def descent(self) -> Descent | CellDescent:
         """The steps applied to the noisy values."""
-        return Descent(self._tree, self.resolved, integer=True)
+        tree, workload = self.mechanism.tree, self.mechanism.workload
+        if tree is not None:
+            return Descent(tree, self.resolved, integer=True)
+        if workload is None:  # topdown_image refuses it
+            raise UnsupportedError("topdown needs noise on a tree; give Additive(noise, tree).")
+        return CellDescent(workload, self.resolved, precision(self.mechanism), integer=True)
 
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Go down from the root."""
         return np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
 
     def summed(self, noisy: npt.ArrayLike) -> FloatArray:
-        """Set nodes that are not measured to the sums of the nodes below."""
+        """Set nodes of a tree that are not measured to the sums of the nodes below."""
         values = np.array(noisy, dtype=np.float64)
-        tree = self._tree
+        tree = self.mechanism.tree
+        if tree is None:
+            return values
         unmeasured = ~(np.isfinite(self.mechanism.scales) | self.resolved.pinned)
         # from the deepest level up: a sum is complete before it is used
         for depth in range(tree.depth - 1, -1, -1):
@@ -179,21 +220,22 @@ class TopDown(Moved):
 
     def explain(self) -> str:
         """Say how a release is drawn, and why so."""
-        n, pinned = len(self._tree), int(self.resolved.pinned.sum())
+        n, pinned = self.mechanism.n, int(self.resolved.pinned.sum())
         open_ = int((~np.isfinite(self.mechanism.scales) & ~self.resolved.pinned).sum())
         sums = f"; {open_} that are not measured are the sums of those below" if open_ else ""
+        how = (
+            "the children of each node are moved to the closest counts, in L2, that add up to it, "
+            "and rounded by largest remainder, ties at random"
+        )
+        if self.mechanism.tree is None:
+            how = (
+                "the measured margins of each area's parts are fitted together by weighted least "
+                "squares under the cells of the area, and the cells rounded so that they add up "
+                "and the margins change little, ties at random"
+            )
         return (
             f"topdown: adds {self.mechanism.noise.name} noise to {n - pinned - open_} of {n} "
-            f"queries ({pinned} published exactly{sums}), then goes down from the root: the "
-            "children of each node are moved to the closest counts, in L2, that add up to it, and "
-            "rounded by largest remainder, ties at random. This uses only the noisy values and the "
-            "counts published exactly, so it costs no privacy; finer levels never correct a "
-            "coarser one, and where bounds bind it adds bias."
+            f"queries ({pinned} published exactly{sums}), then goes down from the root: {how}. "
+            "This uses only the noisy values and the counts published exactly, so it costs no "
+            "privacy; finer levels never correct a coarser one, and where bounds bind it adds bias."
         )
-
-    @property
-    def _tree(self) -> Tree:
-        tree = self.mechanism.tree
-        if tree is None:  # topdown_image refuses it
-            raise UnsupportedError("topdown needs noise on a tree; give Additive(noise, tree).")
-        return tree

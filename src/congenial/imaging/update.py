@@ -11,7 +11,7 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import TWO_BINS, Guarantee, Neighbours, with_sampler_error
 from congenial.errors import ArgumentError
 from congenial.imaging.closest import Norm, Projector
-from congenial.imaging.noisy import Moved
+from congenial.imaging.noisy import Moved, precision
 from congenial.imaging.solvers.dense import LONGEST
 from congenial.imaging.solvers.problem import checked_weights
 from congenial.imaging.solvers.shares import two_bin_factor
@@ -98,13 +98,10 @@ class Imaged(Moved):
     @cached_property
     def projector(self) -> Projector:
         """The projection, weights included."""
-        noise = self.mechanism.noise
-        with np.errstate(divide="ignore", under="ignore", over="ignore"):
-            precision = 1.0 / np.maximum(noise.variances(self.mechanism.scales), 1e-300)
-        precision = np.where(self.resolved.pinned, 0.0, precision)
+        weight = np.where(self.resolved.pinned, 0.0, precision(self.mechanism))
         return Projector(
             self.resolved,
-            checked_weights(precision, self.mechanism.n),
+            checked_weights(weight, self.mechanism.n),
             self.norm,
             self.integer,
             self.beta,

@@ -132,7 +132,7 @@ def choose_method(model: Model) -> Certified:
     if method.name == "topdown":
         from congenial.imaging.top_down import descending
 
-        return descending(model.mechanism, model.tree, model.resolved)
+        return descending(model.mechanism, model.resolved)
     if method.name == "posterior":
         from congenial.inference.best_table import BestTable
 

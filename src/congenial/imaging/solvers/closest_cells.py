@@ -1,0 +1,82 @@
+"""The closest point in L2 of tables whose margins cross, over a whole geography at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.errors import NumericalError
+from congenial.imaging.solvers.areas import Geography
+from congenial.imaging.solvers.cell_descent import CellDescent, one_kind
+from congenial.imaging.solvers.problem import TOLERANCE
+from congenial.invariants.resolved import ResolvedInvariant
+from congenial.kernels.projection.crossing import Areas, descend_families
+from congenial.randomness import Randomness
+from congenial.types import FloatArray, IntArray
+
+_MOST_STEPS = 200
+
+
+def covers(resolved: ResolvedInvariant, weight: FloatArray) -> bool:
+    """Whether margins cross, all cells are measured or known, and all else is pins and bounds."""
+    workload = resolved.workload
+    if workload is None or resolved.tree is not None:
+        return False
+    if resolved.equalities[1].size or resolved.inequalities[1].size:
+        return False
+    cells = workload.cells
+    known = resolved.pinned | (resolved.lo == resolved.hi) | (weight > 0.0)
+    return bool(known[cells].all())
+
+
+def solve_cells(resolved: ResolvedInvariant, values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Minimise ``sum(weight * (z - values)**2)`` over tables that keep pins and bounds.
+
+    Returns ndarray of float64, shape (n,): sums hold up to rounding.
+    """
+    if resolved.workload is None:
+        raise NumericalError("the closest cells need a workload; give Additive(noise, workload).")
+    descent = CellDescent(resolved.workload, resolved, weight, integer=False)
+    out = np.zeros(resolved.n)
+    for geography in descent.tables:
+        areas = _whole(geography, descent, values)
+        x = np.zeros((geography.parent.size, geography.cells))
+        missed = np.zeros(areas.head.size)
+        descend_families(areas, 0, missed.size, TOLERANCE, _MOST_STEPS, one_kind(), x, missed)
+        if not (missed <= TOLERANCE).all():
+            raise NumericalError(
+                f"the projection misses its conditions of optimality by {missed.max():.1e} of the "
+                "largest number; bring the weights or the bounds closer together."
+            )
+        for level in range(geography.levels.size - 3, -1, -1):
+            here = slice(int(geography.levels[level]), int(geography.levels[level + 1]))
+            x[here] = geography.rolled_up(x, level)
+        entries = geography.ids >= 0
+        out[geography.ids[entries]] = geography.summed(x)[entries]
+    return np.where(resolved.pinned, values, out)
+
+
+def round_cells_down(resolved: ResolvedInvariant, z: FloatArray, source: Randomness) -> IntArray:
+    """Round a point level by level to integers that keep pins and bounds, each near its cell."""
+    if resolved.workload is None:
+        raise NumericalError("the closest cells need a workload; give Additive(noise, workload).")
+    equal = CellDescent(resolved.workload, resolved, np.ones(resolved.n), integer=True)
+    return np.asarray(equal.apply(z, source), dtype=np.int64)
+
+
+def _whole(geography: Geography, descent: CellDescent, values: FloatArray) -> Areas:
+    """Each root with everything below it as one family."""
+    low, high = descent.bounds(geography, descent.resolved, values, carry=False)
+    weight, target = descent.measured(geography, values, below=False)
+    root = np.arange(geography.parent.size)
+    for level in range(1, geography.levels.size - 1):
+        here = slice(int(geography.levels[level]), int(geography.levels[level + 1]))
+        root[here] = root[geography.parent[here]]
+    members = np.argsort(root, kind="stable")
+    heads, sizes = np.unique(root, return_counts=True)
+    first = np.concatenate(([0], np.cumsum(sizes)))
+    place = np.empty_like(members)
+    place[members] = np.arange(members.size) - np.repeat(first[:-1], sizes)
+    above = np.where(geography.parent[members] < 0, 0, place[geography.parent[members]])
+    counted = geography.ids >= 0
+    head = np.full(heads.size, -1)
+    return Areas(first, members, above, head, geography.of, weight, target, low, high, counted)
