@@ -39,7 +39,7 @@ def cases(quick: bool) -> tuple[Case, ...]:
         Measure(ABOVE, "of them", 1e-6),
         Measure(CLOSEST, "×"),
     )
-    shapes = ((2, 2, 2, 3), (2, 2, 2, 3)) if quick else ((3, 8, 4, 25), (5, 48, 4, 26))
+    shapes = ((2, 2, 2, 3), (2, 2, 2, 4)) if quick else ((3, 8, 4, 25), (5, 48, 4, 26))
     small, large = (int(np.prod(shape)) for shape in shapes)
     alone = (Measure(WHOLE, "s", 60.0),)
     return (
