@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numba
 import numpy as np
 
 from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.randomness import seeded
-from congenial.types import FloatArray
+from congenial.types import FloatArray, IntArray
 from papers.studies import sources
 from papers.studies.best_table_worlds import (
     INTERVALS,
@@ -36,6 +37,13 @@ _MOST_WORKERS = 16
 # out.
 _WHOLE, _COUNTY = 0.05, "53067"
 _BLOCKS = ("county", "tract", "block group", "block")
+# Classes of families by their mean count, each with a known law of its own.
+_CLASSES = 20
+# Scales of noise that a measurement may be off where its expected error is worked out, and
+# measurements at a time.
+_REACH, _BATCH = 25.0, 500
+# Size classes with the largest excess that the page names.
+_WORST = 3
 # Scale of noise from which on integers are fine enough for intervals of about their probability.
 _COARSE = 2.0
 Replicates = dict[float, Found]
@@ -43,25 +51,27 @@ Replicates = dict[float, Found]
 
 def worlds(effort: float) -> tuple[World, ...]:
     """Return the tables of the study."""
-    zones = World("zones", "trips by taxi zone", ("borough", "zone"), sources.taxi, _EPSILONS, 40)
+    zones = World(
+        "zones", "trips by taxi zone", ("borough", "zone"), sources.taxi, _EPSILONS, (40,) * 7
+    )
     hours = World(
         "hours",
         "trips by taxi zone and hour",
         ("borough", "zone", "hour"),
         sources.taxi_hours,
         _HOURS,
-        4,
+        (4, 4, 4, 4, 24),
     )
     if effort < _WHOLE:
         county = partial(sources.blocks, _COUNTY)
-        return zones, World("blocks", "people by census block", _BLOCKS[1:], county, (1.0,), 40)
+        return zones, World("blocks", "people by census block", _BLOCKS[1:], county, (1.0,), (40,))
     p12 = World(
         "p12",
         "people by county, sex and age",
         ("state", "county", "cell"),
         sources.all_counties,
         _FEW_EPSILONS,
-        2,
+        (2, 2, 2, 8),
     )
     blocks = World(
         "blocks",
@@ -69,8 +79,9 @@ def worlds(effort: float) -> tuple[World, ...]:
         _BLOCKS,
         sources.blocks,
         _FEW_EPSILONS,
-        2,
+        (2, 2, 2, 10),
         bounded=False,
+        laws=True,
     )
     cells = World(
         "cells",
@@ -78,7 +89,7 @@ def worlds(effort: float) -> tuple[World, ...]:
         (*_BLOCKS[1:], "cell"),
         partial(sources.blocks, _COUNTY, cells=True),
         (0.5, 1.0, 2.0),
-        2,
+        (4, 4, 4),
         bounded=False,
     )
     every_cell = World(
@@ -87,7 +98,7 @@ def worlds(effort: float) -> tuple[World, ...]:
         (*_BLOCKS, "cell"),
         partial(sources.blocks, cells=True),
         (1.0,),
-        1,
+        (1,),
         bounded=False,
     )
     return zones, hours, p12, blocks, cells, every_cell
@@ -120,9 +131,9 @@ def run(
     seeds = seeded(seed).bits(len(chosen) * len(_EPSILONS)).reshape(len(chosen), -1).tolist()
     for world, own in zip(chosen, seeds, strict=True):
         made: Replicates = {}
-        for epsilon, one in zip(world.epsilons, own, strict=False):
+        for epsilon, full, one in zip(world.epsilons, world.replicates, own, strict=False):
             notify(f"{world.title}, epsilon {epsilon:g}")
-            count = replicates(world.replicates, effort)
+            count = replicates(full, effort, least=min(full, 2))
             made[epsilon] = released(world, epsilon, seeded(one).bits(count).tolist(), workers)
         found.append((world, made))
     return study_of(found)
@@ -131,6 +142,8 @@ def run(
 def study_of(found: list[tuple[World, Replicates]]) -> Study:
     """Return the tables and figures of releases."""
     tables = [table for world, made in found for table in _tables(world, made)]
+    known = [(world, known_laws(world, made)) for world, made in found if world.laws]
+    tables += [table for _, table in known]
     draw = partial(_draw, found=found)
     figure = Figure(
         "errors", "Error beside the best projection", draw, size=(4.2 * len(found), 4.2)
@@ -143,6 +156,11 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
         "the loss `l1`. The noise of conditioning is wider, since bounds raise its loss; it and "
         "the posterior under a prior of independent leaves are left out where leaves are many.",
         *(_told(world, made) for world, made in found),
+        *(_told_of_laws(world, table) for world, table in known),
+        "The prior takes siblings as alike, up to their expected shares. Counts among many small "
+        "siblings are drawn towards these: errors of small counts are much smaller, and those of "
+        "some classes above them are larger. A projection with a smaller error at one level may "
+        "have moved counts of another level instead; the paragraphs above say by how much.",
         "An interval around the measurement holds its count with the probability asked for, "
         "whatever the count is. A posterior's interval is shorter, and holds on average over "
         "counts like those of its prior, but not in every size class: a few large counts among "
@@ -178,37 +196,134 @@ def excess(made: Found) -> tuple[FloatArray, FloatArray, list[str]]:
 
 def _told(world: World, made: Replicates) -> str:
     """Return what one world's releases come to, in a paragraph."""
-    worst: tuple[float, float, str, float] | None = None
-    above = cases = 0
+    cases, above = 0, list[str]()
+    larger: list[tuple[float, str]] = []
     held: list[float] = []
     above_zero: list[float] = []
     for epsilon, found in made.items():
-        relative, error, _ = excess(found)
-        for name, r, s in zip(found.groups.names, relative, error, strict=True):
-            if name not in world.level_names or not np.isfinite(r):
+        relative, error, best = excess(found)
+        for at, name in enumerate(found.groups.names):
+            if not np.isfinite(relative[at]):
                 continue
-            cases += 1
-            above += bool(r > 2 * s)
-            if worst is None or r > worst[0]:
-                worst = float(r), float(s), name, epsilon
+            missed = bool(relative[at] > 2.0 * error[at])
+            size = _percent(relative[at], error[at])
+            if name in world.level_names:
+                cases += 1
+                if missed:
+                    text = f"by {name} at epsilon {epsilon:g}, {size}"
+                    above.append(text + _traded(world, found, at, best[at]))
+            elif missed:
+                larger.append((float(relative[at]), f"{name} at {epsilon:g}, {size}"))
         mean = found.covered[RELEASED].mean(axis=0)[len(world.level_names) :]
         held += mean[np.isfinite(mean)].tolist()
         if min(found.scales) >= _COARSE:
             above_zero += mean[1:][np.isfinite(mean[1:])].tolist()
     deepest = world.level_names[-1]
-    at = world.level_names.index(deepest)
-    gains = ", ".join(f"{100 * excess(f)[0][at]:+.0f}% at {e:g}" for e, f in made.items())
-    if worst is None:
-        raise AssertionError("every world has levels")
+    gains = ", ".join(
+        f"{100 * excess(f)[0][len(world.level_names) - 1]:+.0f}% at {e:g}" for e, f in made.items()
+    )
+    where = f": {'; '.join(above)}" if above else ""
+    sizes = "; ".join(text for _, text in sorted(larger, reverse=True)[:_WORST])
+    classes = f" Of size classes it is larger in {len(larger)}, most in {sizes}." if larger else ""
     return (
         f"**{world.title[0].upper()}{world.title[1:]}.** The mean absolute error of counts by "
         f"{deepest} differs from that of the best of imaging and TopDown by {gains}. Of {cases} "
-        f"pairs of a level and an epsilon it is above by more than two standard errors in {above}; "
-        f"the worst is {100 * worst[0]:+.1f}% (standard error {100 * worst[1]:.1f}%), of counts by "
-        f"{worst[2]} at epsilon {worst[3]:g}. Released intervals of 90% hold in at least "
+        "pairs of a level and an epsilon it is larger by more than two standard errors in "
+        f"{len(above)}{where}.{classes} Released intervals of 90% hold in at least "
         f"{min(held):.1%} of the counts of every size class, and in at most "
         f"{max(above_zero):.1%} of those above 0 where the noise has scale {_COARSE:g} or more."
     )
+
+
+def _percent(relative: float, error: float) -> str:
+    return f"{100 * relative:+.1f}% (standard error {100 * error:.1f}%)"
+
+
+def _traded(world: World, found: Found, at: int, best: str) -> str:
+    """Say how much larger the errors of a projection are at the level where they are largest."""
+    levels = len(world.level_names)
+    mine, other = (found.error[name].mean(axis=0)[:levels] for name in (TABLE, best))
+    ratio = np.where(np.arange(levels) == at, 0.0, other / np.maximum(mine, 1e-12))
+    most = int(np.argmax(ratio))
+    if ratio[most] <= 1.0:
+        return f" beside {best}"
+    return (
+        f" beside {best}, whose error by {world.level_names[most]} is {ratio[most]:.2f} times ours"
+    )
+
+
+def known_laws(world: World, made: Replicates) -> Exhibit:
+    """Compare with the median of each leaf's law, were the counts' own laws known.
+
+    The leaves below nodes of about the same mean count, in 20 classes of as many nodes' leaves,
+    have the shares of their true counts as their law; a leaf's measurement alone is used. No
+    prior that takes leaves of a class as alike does better from a leaf's measurement.
+    """
+    tree, x = world.read()
+    leaf = tree.leaves
+    above = tree.parents[leaf]
+    mean = x[above] / np.bincount(above, minlength=len(tree))[above]
+    cuts = np.quantile(mean, np.linspace(0.0, 1.0, _CLASSES + 1)[1:-1])
+    of_class = np.searchsorted(cuts, mean, side="right")
+    rows: list[tuple[Cell, ...]] = []
+    at = len(world.level_names) - 1
+    for epsilon, found in made.items():
+        known = sum(
+            least_error(x[leaf[of_class == k]], found.scales[-1]) * float((of_class == k).mean())
+            for k in np.unique(of_class)
+        )
+        relative, _, _ = excess(found)
+        ours = float(found.error[TABLE].mean(axis=0)[at])
+        best = ours / (1.0 + float(relative[at]))
+        difference = 100.0 * (known / best - 1.0)
+        values = ours, best, known, difference
+        rows.append((epsilon, found.scales[-1], *(_round(value) for value in values)))
+    title = f"Error under known laws: {world.title}"
+    columns = ("epsilon", "scale", TABLE, "best projection", "known laws", "difference, %")
+    notes = (
+        f"Mean absolute error of a {world.level_names[-1]}. Under known laws it is the least that "
+        f"a measurement allows if the shares of all true counts are known in each of {_CLASSES} "
+        "classes of leaves, by the true mean of their siblings. The difference is from the best "
+        "projection.",
+    )
+    return Exhibit(f"{world.name}-known", title, columns, tuple(rows), notes)
+
+
+def _told_of_laws(world: World, table: Exhibit) -> str:
+    """Say how much any prior may gain where the laws of counts are known."""
+    pairs = zip(table.column("difference, %"), table.column("epsilon"), strict=True)
+    gains = ", ".join(f"{cast(float, gain):+.1f}% at {cast(float, at):g}" for gain, at in pairs)
+    return (
+        f"**What a prior may gain: {world.title}.** Were the laws of all counts by "
+        f"{world.level_names[-1]} known, in each of {_CLASSES} classes by the mean of their "
+        f"siblings, the error given a count's own measurement would differ by {gains} from that of "
+        "the best of imaging and TopDown. A prior that gains more would have to "
+        "tell more of a count than its siblings and its parent do."
+    )
+
+
+def least_error(x: IntArray, scale: float) -> float:
+    """Return the least expected error of a count drawn from `x`, given one measurement of it.
+
+    Parameters
+    ----------
+    x : ndarray of int64
+        Not negative.
+    scale : float
+        Of discrete Laplace noise.
+    """
+    value, count = np.unique(x, return_counts=True)
+    share = count / count.sum()
+    q = math.exp(-1.0 / scale)
+    reach = math.ceil(_REACH * scale)
+    total = 0.0
+    for begin in range(-reach, int(value[-1]) + reach + 1, _BATCH):
+        y = np.arange(begin, min(begin + _BATCH, int(value[-1]) + reach + 1))[:, None]
+        weight = (1.0 - q) / (1.0 + q) * q ** np.abs(y - value) * share
+        below = np.cumsum(weight, axis=1)
+        at = np.argmax(below >= 0.5 * below[:, -1:], axis=1)
+        total += float((weight * np.abs(value - value[at][:, None])).sum())
+    return total
 
 
 def _tables(world: World, made: Replicates) -> Iterator[Exhibit]:

@@ -47,11 +47,14 @@ class World:
     read : callable
         Returns the tree and the counts.
     epsilons : tuple of float
-    replicates : int
+    replicates : tuple of int
         Of the full study, for each epsilon.
     bounded : bool
         Whether conditioning, and the posterior under a prior of independent leaves, are among the
         methods; both take minutes where leaves are many.
+    laws : bool
+        Whether leaves are so many that the shares of their counts tell a law for each class of
+        them.
     """
 
     name: str
@@ -59,8 +62,9 @@ class World:
     level_names: tuple[str, ...]
     read: Callable[[], tuple[Tree, IntArray]]
     epsilons: tuple[float, ...]
-    replicates: int
+    replicates: tuple[int, ...]
     bounded: bool = True
+    laws: bool = False
 
 
 @dataclass(frozen=True, eq=False)

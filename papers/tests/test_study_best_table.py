@@ -22,7 +22,7 @@ from papers.studies.best_table_worlds import (
 
 TREE = Tree.from_parents([-1, 0, 0, 0, *[1, 2, 3] * 8])
 X = TREE.roll_up(np.concatenate((np.zeros(12, np.int64), np.arange(12) ** 3)))
-WORLD = World("made-up", "made-up counts", ("middle", "leaf"), lambda: (TREE, X), (1.0,), 2)
+WORLD = World("made-up", "made-up counts", ("middle", "leaf"), lambda: (TREE, X), (1.0,), (2,))
 
 
 def test_leaves_are_grouped_by_size_and_nodes_by_level():
@@ -71,6 +71,34 @@ def test_the_comparison_is_with_the_best_projection_on_the_same_measurements():
     assert relative[0] == pytest.approx(-1.0 / 4.0)
     # mean square 5 less the square of the mean, over 24 leaves twice
     assert error[0] == pytest.approx(np.sqrt((5.0 - 1.0) / 48) / 4.0)
+
+
+def test_the_least_error_is_that_of_the_median_of_every_measurements_law():
+    x, scale = np.array([0, 0, 0, 1, 2, 9]), 2.0
+    q = np.exp(-1.0 / scale)
+    least = 0.0
+    for y in range(-60, 70):
+        weight = (1 - q) / (1 + q) * q ** np.abs(y - x) / x.size
+        least += min(float(weight @ np.abs(x - z)) for z in range(10))
+    assert best_table.least_error(x, scale) == pytest.approx(least, rel=1e-9)
+    assert best_table.least_error(np.full(5, 3), scale) == 0.0
+
+
+def test_the_study_names_what_has_larger_errors_and_what_a_projection_trades(made):
+    worse = {**made.error, TABLE: made.error[TABLE] + 5.0}
+    worse["TopDown"] = worse["TopDown"] + np.where(np.array(made.groups.names) == "middle", 99, 0)
+    found = Found(made.scales, made.groups, worse, made.bias, made.spread, made.covered, made.width)
+    text = best_table.study_of([(WORLD, {1.0: found})]).findings[1]
+    assert "in 2: by middle at epsilon 1, +" in text
+    assert "; by leaf at epsilon 1, +" in text
+    assert "Of size classes it is larger in" in text
+
+
+def test_known_laws_leave_less_error_than_the_measurement(made):
+    found = best_table.known_laws(WORLD, {1.0: made})
+    known, ours = found.column("known laws")[0], found.column(TABLE)[0]
+    assert 0.0 < known < ours
+    assert found.column("scale") == (4.0,)
 
 
 def test_the_study_says_what_its_tables_hold(made):
