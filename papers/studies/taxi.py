@@ -298,14 +298,12 @@ def _settling(chains: list[Chain]) -> str:
 def _oddness(cells: list[Cells], epsilon: float) -> float:
     """Share of exact releases whose errors, up to a common factor, are as unusual as the printed.
 
-    Unusual is a large Mahalanobis distance of the logarithms of the errors at levels 1 and 2 over
-    that at level 3.
+    Unusual is a large Mahalanobis distance of the errors at levels 1 and 2 over that at level 3.
     """
     errors = _found(cells, epsilon, "continuous", "exact").errors
-    errors = np.maximum(errors, methods.FINE / 540)  # half a step of the grid instead of 0
-    seen = np.log(errors[:, :2] / errors[:, 2:])
+    seen = errors[:, :2] / errors[:, 2:]
     printed = np.array(PRINTED_MH[epsilon])
-    off = np.vstack((np.log(printed[:2] / printed[2]), seen)) - seen.mean(axis=0)
+    off = np.vstack((printed[:2] / printed[2], seen)) - seen.mean(axis=0)
     distance = (off @ np.linalg.inv(np.cov(seen.T)) * off).sum(axis=1)
     return float((distance[1:] >= distance[0]).mean())
 
