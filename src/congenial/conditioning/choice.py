@@ -62,7 +62,7 @@ def condition(
     InvariantError
         If the invariant does not fit the mechanism.
     InfeasibleError
-        If no release can satisfy the invariant; a smallest infeasible subset is named.
+        If no release can satisfy the invariant; an irreducible infeasible subset is named.
 
     References
     ----------

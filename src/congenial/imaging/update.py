@@ -56,7 +56,7 @@ def image(
     UnsupportedError
         If no projection covers the invariant.
     InfeasibleError
-        If no release can satisfy the invariant; a smallest infeasible subset is named.
+        If no release can satisfy the invariant; an irreducible infeasible subset is named.
 
     References
     ----------

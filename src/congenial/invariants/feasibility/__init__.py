@@ -1,4 +1,4 @@
-"""Whether invariants can hold together; if not, the smallest set that cannot.
+"""Whether invariants can hold together; if not, a set that cannot, without a member to spare.
 
 Offered: `feasible.check_feasible`, `feasible.check_pinned`, `feasible.remarks`.
 """

@@ -11,7 +11,7 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import InfeasibleError
 from congenial.invariants.feasibility.bounds_on_trees import on_hierarchy
-from congenial.invariants.feasibility.irreducible import fewest
+from congenial.invariants.feasibility.irreducible import irreducible
 from congenial.invariants.feasibility.programs import (
     MOST_NUMBERS,
     Propagation,
@@ -53,15 +53,15 @@ def find_infeasible_subset(
     Notes
     -----
     A tree with bounds and rows of single entries is decided exactly, in one pass up. Other cases
-    are linear or integer programmes. A smallest infeasible subset is searched for; if that takes
-    too long, an irreducible one is returned.
+    are linear or integer programmes. Without any one of the invariants named, the others could
+    hold, as far as the solver or, without it, the propagation of bounds can tell.
     """
     if _open_ended(resolved, counts):
         return None
     single = take_apart(resolved, invariant, whole=whole, counts=counts)
     alone = _alone(resolved, whole=whole)
     if alone is not None:
-        found: tuple[list[SingleInvariant], bool] | None = [alone], True
+        found: list[SingleInvariant] | None = [alone]
     elif _is_hierarchy(resolved, with_data=counts is not None):
         found = on_hierarchy(single)
     else:
@@ -69,7 +69,7 @@ def find_infeasible_subset(
     if found is None:
         return None
     named = resolved.workload or resolved.tree or domain
-    return tell(single, *found, invariant, named, grid)
+    return tell(single, found, invariant, named, grid)
 
 
 def check_feasible(
@@ -187,7 +187,7 @@ def _small(factors: FloatArray) -> bool:
     return bool((np.abs(factors) < 2.0**53).all())
 
 
-def _in_system(single: SingleInvariants) -> tuple[list[SingleInvariant], bool] | None:
+def _in_system(single: SingleInvariants) -> list[SingleInvariant] | None:
     """Decide by linear or integer programming; without a solver, by propagation of bounds."""
     if _at_hand(single):
         return None
@@ -204,18 +204,15 @@ def _in_system(single: SingleInvariants) -> tuple[list[SingleInvariant], bool] |
     return found
 
 
-def _named(rows: Rows, oracle: Solver | Propagation) -> tuple[list[SingleInvariant], bool] | None:
+def _named(rows: Rows, oracle: Solver | Propagation) -> list[SingleInvariant] | None:
     every = frozenset(range(len(rows.members)))
-    if oracle.holds(every) is not None:
+    if oracle.holds(every):
         return None
-    answer = fewest(oracle, len(rows.members), every)
-    members = [rows.members[k] for k in answer.members]
-    if isinstance(oracle, Propagation):
-        return members, False
-    if not oracle.proved(answer.members):
+    kept = irreducible(oracle, every)
+    if isinstance(oracle, Solver) and not oracle.proved(kept):
         oracle.undecided = True
         return None
-    return members, answer.fewest and not oracle.undecided
+    return [rows.members[k] for k in kept]
 
 
 def _at_hand(single: SingleInvariants) -> bool:

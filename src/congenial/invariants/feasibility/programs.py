@@ -145,18 +145,16 @@ class Solver:
     _model: Any = field(default=None, init=False, repr=False)
     _kept: frozenset[int] = field(default=frozenset(), init=False, repr=False)
 
-    def holds(self, kept: frozenset[int]) -> BoolArray | None:
-        """Which invariants hold at some point that satisfies those kept; None if infeasible."""
+    def holds(self, kept: frozenset[int]) -> bool:
+        """Whether some point satisfies the invariants kept."""
         for whole in (False, True)[: 1 + self.rows.whole]:
             z = self._point(kept, whole=whole)
             if z is None:
-                return None
-            at = np.rint(z) if self.rows.whole else z
-            held = np.asarray(self.rows.held(at))
-            if whole == self.rows.whole or held[list(kept)].all():
+                return False
+            # integers are searched for only if rounding the real solution gives none
+            if whole == self.rows.whole or self.rows.held(np.rint(z))[list(kept)].all():
                 break
-        held[list(kept)] = True  # within the solver's tolerance, or undecided
-        return held
+        return True
 
     def _point(self, kept: frozenset[int], *, whole: bool) -> FloatArray | None:
         """A point at which those kept hold; None if there is none, NaN if undecided."""
@@ -260,8 +258,8 @@ class Propagation:
 
     rows: Rows
 
-    def holds(self, kept: frozenset[int]) -> BoolArray | None:
-        """The invariants kept, or None if their bounds are infeasible."""
+    def holds(self, kept: frozenset[int]) -> bool:
+        """Whether propagation leaves the invariants kept some values."""
         rows = self.rows
         lo, hi = np.full(rows.n, -np.inf), np.full(rows.n, np.inf)
         used = np.flatnonzero(np.isin(rows.owner, list(kept)))
@@ -271,12 +269,10 @@ class Propagation:
                 at = rows.index[rows.start[k] : rows.start[k + 1]]
                 factor = rows.value[rows.start[k] : rows.start[k + 1]]
                 if not self._tightened(k, at, factor, lo, hi):
-                    return None
+                    return False
             if np.array_equal(lo, before[0]) and np.array_equal(hi, before[1]):
                 break
-        held = np.zeros(len(rows.members), dtype=np.bool_)
-        held[list(kept)] = True
-        return held
+        return True
 
     def _tightened(
         self, k: int, at: IntArray, factor: FloatArray, lo: FloatArray, hi: FloatArray

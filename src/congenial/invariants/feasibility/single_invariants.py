@@ -98,7 +98,6 @@ class InfeasibleSubset:
     """Single invariants that no release can satisfy together."""
 
     members: tuple[SingleInvariant, ...]  # Without any one of them, the others are feasible.
-    fewest: bool  # Whether no smaller subset is infeasible.
     text: str  # The members, named by the calls that imposed them.
 
     @property
@@ -107,9 +106,8 @@ class InfeasibleSubset:
         number = len(self.members)
         if number == 1:
             return f"no release can satisfy {self.text}; correct it or leave it out."
-        spare = "" if self.fewest else " (a smaller set may be infeasible as well)"
         return (
-            f"no release can satisfy these {number} invariants together{spare}: {self.text}; "
+            f"no release can satisfy these {number} invariants together: {self.text}; "
             "relax one of them or leave it out."
         )
 
@@ -117,7 +115,6 @@ class InfeasibleSubset:
 def tell(
     single: SingleInvariants,
     members: Iterable[SingleInvariant],
-    fewest: bool,
     invariant: Invariant | None,
     domain: Tree | Workload | None,
     grid: float,
@@ -137,7 +134,7 @@ def tell(
             texts += _inequalities(single.resolved, invariant, at, name)
         elif at:
             texts += _TEXTS[kind](single, at, name, grid)
-    return InfeasibleSubset(found, fewest, joined(texts))
+    return InfeasibleSubset(found, joined(texts))
 
 
 def _inequalities(
