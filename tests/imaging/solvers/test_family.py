@@ -31,9 +31,9 @@ def test_it_finds_what_the_kernel_finds():
         across = whole @ ex.sums.T
         assert (across >= ex.areas.low[1:]).all()
         assert (across <= ex.areas.high[1:]).all()
-        # the exact optimum is not above that of the local search
+        # of cells alone the exact optimum is not above what the local search changes
         z, _ = ex.solved(seed)
-        cost = [np.abs((each - x) @ ex.sums.T).sum() for each in (whole, z)]
+        cost = [np.abs(each - x).sum() for each in (whole, z)]
         assert cost[0] <= cost[1] + 0.01 * max(1.0, cost[1])
 
 

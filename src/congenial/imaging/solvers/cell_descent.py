@@ -128,6 +128,8 @@ class CellDescent:
     def _settle(self, geography: Geography, areas: Areas, f: int, x: FloatArray) -> bool:
         """Settle a family by general solvers; whether its parent's cells had to change."""
         head = int(areas.head[f])
+        fit, missed = x.copy(), np.full(areas.head.size, np.inf)
+        descend_families(areas, f, f + 1, TOLERANCE, _MOST_STEPS, one_kind(), fit, missed)
         at = areas.members[areas.first[f] : areas.first[f + 1]]
         try:
             found = settle(
@@ -140,6 +142,7 @@ class CellDescent:
                     areas.high[at],
                     areas.counted[at],
                 ),
+                fit[at] if missed[f] <= TOLERANCE else None,
                 integer=self.integer,
             )
         except InfeasibleError:

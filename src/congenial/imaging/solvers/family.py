@@ -16,6 +16,8 @@ from congenial.types import BoolArray, FloatArray, IntArray
 # Cost of one count by which the parent's cells change, in counts of other change.
 _PARENT = 1024.0
 _SECONDS = 20.0
+# Difference from an integer that counts as none.
+_WHOLE = 2.0**-20
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +41,11 @@ class Family:
         return out
 
 
-def settle(family: Family, *, integer: bool) -> FloatArray:
+def settle(family: Family, x: FloatArray | None = None, *, integer: bool) -> FloatArray:
     """Cells of the children, shape (C, K): fitted, and rounded where `integer`.
 
-    They add up to the parent's, or to cells as close to the parent's as the bounds allow.
+    A fit `x` is only rounded. Otherwise the cells are fitted, and add up to the parent's, or to
+    cells as close to the parent's as the bounds allow.
 
     Raises
     ------
@@ -53,7 +56,8 @@ def settle(family: Family, *, integer: bool) -> FloatArray:
     """
     check_solvers()
     parent = family.parent
-    x = _fitted(family, parent)
+    if x is None:
+        x = _fitted(family, parent)
     if x is None and parent is not None:
         parent = _nearest(family, whole=integer)
         x = _fitted(family, parent)
@@ -62,7 +66,10 @@ def settle(family: Family, *, integer: bool) -> FloatArray:
             "the bounds and the counts published exactly in one area leave no table; relax bounds, "
             "or publish fewer counts exactly there."
         )
-    return _rounded(family, x, parent) if integer else x
+    if not integer:
+        return x
+    found = _between(family, x, parent) if parent is not None else None
+    return _rounded(family, x, parent) if found is None else found
 
 
 def _fitted(family: Family, parent: FloatArray | None) -> FloatArray | None:
@@ -134,6 +141,36 @@ def _nearest(family: Family, *, whole: bool) -> FloatArray:
     return np.asarray(every @ found[: count * cells])
 
 
+def _between(family: Family, x: FloatArray, parent: FloatArray) -> FloatArray | None:
+    """Cells rounded down or up with the least summed change of cells, or None if none fit.
+
+    The change of margins is left out, so that the relaxation is nearly whole and large families
+    take seconds.
+    """
+    from scipy import sparse
+
+    count, cells = x.shape
+    sums = family.sums
+    base = np.floor(x + _WHOLE)
+    part = np.maximum(x - base, 0.0)
+    across = base @ sums.T
+    low, high = ((one - across)[:, cells:] for one in (family.low, family.high))
+    rows = sparse.kron(sparse.eye_array(count), sums[cells:])
+    every = sparse.hstack([sparse.eye_array(cells)] * count)
+    rest = parent - base.sum(axis=0)
+    try:
+        found = _milp(
+            (1.0 - 2.0 * part).ravel(),
+            np.zeros(x.size),
+            ((part > _WHOLE) & (base + 1.0 <= family.high[:, :cells])).ravel().astype(np.float64),
+            [(rows, low.ravel(), high.ravel()), (every, rest, rest)],
+            whole=True,
+        )
+    except (InfeasibleError, NumericalError):
+        return None
+    return np.asarray(base + np.rint(found).reshape(count, cells))
+
+
 def _rounded(family: Family, x: FloatArray, parent: FloatArray | None) -> FloatArray:
     """Integers near `x` of least summed change within the bounds, shape (C, K)."""
     from scipy import sparse
@@ -145,7 +182,7 @@ def _rounded(family: Family, x: FloatArray, parent: FloatArray | None) -> FloatA
     change = rows[counted]
     m = change.shape[0]
     target = change @ x.ravel()
-    base = np.floor(x + 2.0**-20)
+    base = np.floor(x + _WHOLE)
     bounds = sparse.csr_array((rows.shape[0], m + 2 * cells))
     parts = [
         (sparse.hstack([rows, bounds]), family.low.ravel(), family.high.ravel()),

@@ -62,8 +62,8 @@ def _center(
 ) -> float:
     """Make targets, bounds and the parent's cells relative to integers near the measured leaves.
 
-    Rounding errors then have the size of the noise. Returns the largest target of a leaf, at
-    least 1. The integers of an inner node are the sums of those below it.
+    Rounding errors then have the size of the noise. The integers of an inner node are the sums of
+    those below it. Returns the largest target or fixed value of a leaf, at least 1.
     """
     n, cells = center.shape
     inner = np.zeros(n, dtype=np.bool_)
@@ -88,7 +88,8 @@ def _center(
                 for part in range(1, 4):
                     given[part, c, of[k, m]] -= near
         for row in range(given.shape[2]):
-            if given[0, c, row] > 0.0 and not inner[c]:
+            known = given[0, c, row] > 0.0 or given[2, c, row] == given[3, c, row]
+            if known and not inner[c]:
                 size = max(size, abs(given[1, c, row]))
     return size
 
