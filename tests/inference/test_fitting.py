@@ -9,6 +9,7 @@ import congenial as cg
 from congenial.errors import ArgumentError
 from congenial.inference import fitting
 from congenial.inference import point_tables as points
+from congenial.inference.measured import pose
 from papers.studies.sources import blocks
 
 
@@ -96,3 +97,39 @@ def test_shares_of_zeros_are_checked():
         cg.inference.Prior(20.0, 40.0, 0.5),
     )
     assert law.summary().mean[0] < 1e-5
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_variances_of_families_where_nodes_are_not_measured_against_least_squares(seed):
+    generator = np.random.default_rng(seed)
+    n = int(generator.integers(3, 25))
+    tree = cg.Tree.from_parents([-1, *(int(generator.integers(0, v)) for v in range(1, n))])
+    scales = np.exp(generator.uniform(0.0, 4.0, n))
+    scales[generator.random(n) < 0.6] = np.inf
+    mechanism = cg.Additive(cg.DiscreteGaussian(scales), tree)
+    y = np.where(np.isfinite(scales), 3.0, np.nan)
+    problem = pose(y, mechanism, cg.consistent(tree), nonnegative_leaves=True)
+    _, group = np.unique(tree.parents[tree.leaves], return_inverse=True)
+    noise = mechanism.noise.variances(scales)
+    found = fitting._variances(problem, tree.leaves, group, noise)
+    sums = tree.roll_up(np.eye(tree.leaves.size, dtype=np.int64)).T
+    seen = np.isfinite(scales)
+    rows = sums[seen] / np.sqrt(noise[seen])[:, None]
+    for family, variance in enumerate(found):
+        ones = (group == family).astype(float)
+        inverse = np.linalg.pinv(rows.T @ rows, rcond=1e-12)
+        known = np.abs(rows.T @ rows @ inverse @ ones - ones).max() < 1e-8
+        assert np.isfinite(variance) == known
+        if known:
+            assert variance == pytest.approx(ones @ inverse @ ones, rel=1e-6)
+
+
+def test_families_that_nothing_measures_have_no_huge_means():
+    # 1e30 stood for an infinite variance; two combined were less, and the mean became 1e14
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    scales = np.array([np.inf, 9.0, np.inf, np.inf, np.inf, np.inf, np.inf])
+    mechanism = cg.Additive(cg.DiscreteGaussian(scales), tree)
+    y = np.where(np.isfinite(scales), 5.0, np.nan)
+    problem = pose(y, mechanism, cg.consistent(tree), nonnegative_leaves=True)
+    for family in ("poisson", "negative-binomial"):
+        assert fitting.fit(problem, family).mean.max() < 10.0

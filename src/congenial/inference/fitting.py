@@ -41,8 +41,6 @@ _WIDEST = 1.0 / 0.3
 _APART = 0.05
 # Range of noise over which a likelihood is summed, in nats of the noise law.
 _NATS = 14.0
-# Stands for an infinite variance: nothing is known.
-_UNKNOWN = 1e30
 
 
 def fit(problem: Problem, family: str) -> Prior:
@@ -118,7 +116,7 @@ def _means(
     level[group] = tree.level[free]
     for depth in np.unique(level):
         here = np.flatnonzero(level == depth)
-        known = here[variance[here] < _UNKNOWN]
+        known = here[np.isfinite(variance[here])]
         if known.size > 2:
             m, v = total[known] / size[known], variance[known] / size[known] ** 2
             middle = max(float(m.mean()), 0.0)
@@ -132,7 +130,7 @@ def _means(
                 total[known] / variance[known] + middle * size[known] / level_variance
             )
             spread[known] = both
-    unknown = spread >= _UNKNOWN
+    unknown = np.isinf(spread)
     spread[unknown] = np.maximum(center[unknown], 1.0) ** 2 / size[unknown]
     kind = np.full(size.size, laws.GAUSSIAN, dtype=np.int64)
     least, most = np.zeros(size.size), np.full(size.size, np.inf)
@@ -151,25 +149,39 @@ def _variances(problem: Problem, free: Places, group: Places, noise: FloatArray)
     those above and beside it.
     """
     tree, n = problem.tree, len(problem.tree)
-    own = np.where(problem.measured, noise, _UNKNOWN)
+    own = np.where(problem.measured, noise, np.inf)
     own[problem.pinned] = 1e-12
-    below, sums = own.copy(), np.zeros(n)
+    below, sums, lacking = own.copy(), np.zeros(n), np.zeros(n, dtype=np.int64)
     levels = [np.flatnonzero(tree.level == depth) for depth in range(tree.depth)]
     for at in reversed(levels[1:]):
         inner = at[~tree.is_leaf[at]]
-        below[inner] = 1.0 / (1.0 / own[inner] + 1.0 / sums[inner])
-        sums += np.bincount(tree.parents[at], weights=below[at], minlength=n)
-    above = np.full(n, _UNKNOWN)
+        whole = np.where(lacking[inner] > 0, np.inf, sums[inner])
+        below[inner] = _combined(own[inner], whole)
+        known = np.isfinite(below[at])
+        sums += np.bincount(tree.parents[at], np.where(known, below[at], 0.0), n)
+        lacking += np.bincount(tree.parents[at[~known]], minlength=n)
+    above = np.full(n, np.inf)
     for at in levels[1:]:
-        parent = tree.parents[at]
-        others = np.maximum(sums[parent] - below[at], 0.0)
-        above[at] = 1.0 / (1.0 / own[parent] + 1.0 / above[parent]) + others
-    inside = np.bincount(group, weights=below[free])
+        parent, known = tree.parents[at], np.isfinite(below[at])
+        others = np.maximum(sums[parent] - np.where(known, below[at], 0.0), 0.0)
+        others[lacking[parent] > ~known] = np.inf
+        above[at] = _combined(own[parent], above[parent]) + others
+    known = np.isfinite(below[free])
+    inside = np.bincount(group, weights=np.where(known, below[free], 0.0))
+    missing = np.bincount(group[~known], minlength=inside.size)
     parent = np.zeros(inside.size, dtype=np.intp)
     parent[group] = tree.parents[free]
     beside = np.maximum(sums[parent] - inside, 0.0)
-    outside = 1.0 / (1.0 / own[parent] + 1.0 / above[parent]) + beside
-    return np.asarray(np.minimum(1.0 / (1.0 / inside + 1.0 / outside), _UNKNOWN))
+    beside[lacking[parent] > missing] = np.inf
+    inside[missing > 0] = np.inf
+    outside = _combined(own[parent], above[parent]) + beside
+    return _combined(inside, outside)
+
+
+def _combined(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Return the variance of two independent measurements combined; inf if nothing is measured."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(1.0 / (1.0 / one + 1.0 / other))
 
 
 def _shapes(
