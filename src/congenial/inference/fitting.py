@@ -167,7 +167,7 @@ def _variances(problem: Problem, free: Places, group: Places, noise: FloatArray)
         others[lacking[parent] > ~known] = np.inf
         above[at] = _combined(own[parent], above[parent]) + others
     known = np.isfinite(below[free])
-    inside = np.bincount(group, weights=np.where(known, below[free], 0.0))
+    inside = np.bincount(group, np.where(known, below[free], 0.0)).astype(np.float64)
     missing = np.bincount(group[~known], minlength=inside.size)
     parent = np.zeros(inside.size, dtype=np.intp)
     parent[group] = tree.parents[free]
