@@ -55,6 +55,9 @@ def closest(resolved, y, weight):
         if abs(off[-1]) < 1e-9:
             return None
         start = start - unit * free @ (off[:-1] / off[-1])
+        # where a single point is left, rounding decides whether one is seen
+        if (least - rows @ start).max() > 1e-9 * np.abs(y).max():
+            return None
     return y + start / root
 
 

@@ -263,8 +263,9 @@ class Projector:
     ) -> FloatArray | IntArray:
         """Project under conditions that are not a forest."""
         if resolved.n > LONGEST and covers(resolved, self.weight):
-            z = solve_cells(resolved, values, self.weight)
-            return round_cells_down(resolved, z, source) if self.integer else z
+            cells = solve_cells(resolved, values, self.weight)
+            if cells is not None:
+                return round_cells_down(resolved, cells, source) if self.integer else cells
         solve = solve_general if resolved.has_inequalities else solve_dense
         z = (solve_sparse if resolved.n > LONGEST else solve)(resolved, values, self.weight)
         if not self.integer:

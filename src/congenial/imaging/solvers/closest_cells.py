@@ -28,10 +28,13 @@ def covers(resolved: ResolvedInvariant, weight: FloatArray) -> bool:
     return bool(known[cells].all())
 
 
-def solve_cells(resolved: ResolvedInvariant, values: FloatArray, weight: FloatArray) -> FloatArray:
+def solve_cells(
+    resolved: ResolvedInvariant, values: FloatArray, weight: FloatArray
+) -> FloatArray | None:
     """Minimise ``sum(weight * (z - values)**2)`` over tables that keep pins and bounds.
 
-    Returns ndarray of float64, shape (n,): sums hold up to rounding.
+    Returns ndarray of float64, shape (n,): sums hold up to rounding. None if the steps do not end
+    at the optimum, as they may where exact margins cross.
     """
     if resolved.workload is None:
         raise NumericalError("the closest cells need a workload; give Additive(noise, workload).")
@@ -43,10 +46,7 @@ def solve_cells(resolved: ResolvedInvariant, values: FloatArray, weight: FloatAr
         missed = np.zeros(areas.head.size)
         descend_families(areas, 0, missed.size, TOLERANCE, _MOST_STEPS, one_kind(), x, missed)
         if not (missed <= TOLERANCE).all():
-            raise NumericalError(
-                f"the projection misses its conditions of optimality by {missed.max():.1e} of the "
-                "largest number; bring the weights or the bounds closer together."
-            )
+            return None
         for level in range(geography.levels.size - 3, -1, -1):
             here = slice(int(geography.levels[level]), int(geography.levels[level + 1]))
             x[here] = geography.rolled_up(x, level)
