@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
+from congenial.domain.blocks import Block
 from congenial.errors import NumericalError
 from congenial.imaging.solvers.areas import Geography
 from congenial.imaging.solvers.cell_descent import CellDescent, one_kind
@@ -17,15 +20,28 @@ _MOST_STEPS = 200
 
 
 def covers(resolved: ResolvedInvariant, weight: FloatArray) -> bool:
-    """Whether margins cross, all cells are measured or known, and all else is pins and bounds."""
+    """Whether margins cross, all cells are measured or known, and all else is pins and bounds.
+
+    Exact margins that cross are left to the general solver, which takes seconds where the steps
+    here take a minute or do not end (the table of all counties under two exact margins).
+    """
     workload = resolved.workload
     if workload is None or resolved.tree is not None:
         return False
     if resolved.equalities[1].size or resolved.inequalities[1].size:
         return False
+    exact = [b for b in workload.blocks if resolved.pinned[b.start : b.stop].any()]
+    for one, other in combinations(exact, 2):
+        if one.table is other.table and not _nested(one, other):
+            return False
     cells = workload.cells
     known = resolved.pinned | (resolved.lo == resolved.hi) | (weight > 0.0)
     return bool(known[cells].all())
+
+
+def _nested(one: Block, other: Block) -> bool:
+    coarse, fine = sorted((one, other), key=lambda block: (block.level, len(block.margin)))
+    return coarse.level <= fine.level and set(coarse.margin) <= set(fine.margin)
 
 
 def solve_cells(
