@@ -7,12 +7,13 @@ cd "$(dirname "$0")/.."
 tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
 "$1" -m venv "$tools"
-"$tools/bin/pip" install -qq --disable-pip-version-check 'uv>=0.9'
+"$tools/bin/pip" install -qq --disable-pip-version-check --requirement requirements/installer.in
 
 compile() {
     "$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --upgrade \
         --generate-hashes --no-annotate --custom-compile-command 'make lock' "$@"
 }
+compile requirements/installer.in --output-file requirements/installer.lock
 compile pyproject.toml requirements/build.in --output-file requirements/run.lock
 # the same versions again, so that a development environment holds a run environment
 compile pyproject.toml requirements/build.in --extra dev \
