@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo extras check test test-processors test-browser lint kernels format docs figures studies comparison analysts faults benchmark lock clean
+.PHONY: help demo extras check test test-processors test-browser lint kernels kernels-of-tables format docs figures studies comparison analysts faults benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 # Without bytecode on disk each of some hundred processes of the tests compiles the package again.
@@ -13,8 +13,11 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 TAXI := examples/taxi
 # Test processes that begin at once would each compile most of them.
-COMPILE := from congenial.cli import compiled as c; \
-	[c.compile_kernels(m) for m in ('conditioning', 'imaging', 'posterior') if c.is_missing(m)]
+COMPILE = from congenial.cli import compiled as c; \
+	[c.compile_kernels(m) for m in '$(1)'.split() if c.is_missing(m)]
+PLANS := conditioning imaging posterior
+# Two test processes share two cores; linear algebra of small matrices waits for its threads.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
 # One with fused products and vectors of four, one with neither; the first is of x86 alone.
 PROCESSORS := $(if $(filter x86_64,$(shell uname -m)),haswell) generic
 
@@ -36,13 +39,13 @@ extras:  ## Add to .venv what figures, models, the examples and the tests need.
 	@requirements/environment.sh dev
 
 check: extras  ## Check the style and the types, and run all but the slow tests.
-	@$(MAKE) --jobs 2 lint kernels
-	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile -m "not slow"
+	@$(MAKE) --jobs 2 lint kernels kernels-of-tables
+	@$(PYTEST) --numprocesses 2 --dist loadfile -m "not slow"
 
 test: extras  ## Check the style and the types, then run every test.
-	@$(MAKE) --jobs 2 lint kernels
+	@$(MAKE) --jobs 2 lint kernels kernels-of-tables
 	@echo "Running the tests."
-	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
+	@$(PYTEST) --numprocesses 2 --dist loadfile
 
 test-processors:  ## Run the tests of kernels as compiled for other processors, and uncompiled.
 	@requirements/environment.sh dev
@@ -51,22 +54,22 @@ test-processors:  ## Run the tests of kernels as compiled for other processors, 
 		rm -rf out/processors/$$name; \
 		( export NUMBA_CPU_NAME=$$name NUMBA_CPU_FEATURES=; \
 		export NUMBA_CACHE_DIR=$(CURDIR)/out/processors/$$name; \
-		$(BIN)/python -c "$(COMPILE)"; \
-		$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile -m kernels ); \
+		$(BIN)/python -c "$(call COMPILE,$(PLANS) tables)"; \
+		$(PYTEST) --numprocesses 2 --dist loadfile -m kernels ); \
 	done
 	@echo "Running those that are quick enough without compiling."
-	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --quiet -m uncompiled
+	@NUMBA_DISABLE_JIT=1 $(PYTEST) -m uncompiled
 
 test-browser:  ## Try the page about a release, and the site if built, in headless Chromium.
 	@requirements/environment.sh dev
 	@browser=$$(requirements/browser.sh); \
 	echo "Trying the page in $$browser; pictures go to out/report."; \
 	CONGENIAL_BROWSER=$$browser CONGENIAL_PICTURES=out/report \
-		$(BIN)/python -m pytest --quiet tests/docs/test_report_browser.py; \
+		$(PYTEST) tests/docs/test_report_browser.py; \
 	if [ -f out/docs/index.html ]; then \
 		echo "Trying every page of the site."; \
 		CONGENIAL_BROWSER=$$browser CONGENIAL_SITE=out/docs \
-			$(BIN)/python -m pytest --quiet tests/docs/test_site_browser.py; \
+			$(PYTEST) tests/docs/test_site_browser.py; \
 	fi
 
 lint:  ## Check the style and the types.
@@ -78,7 +81,10 @@ lint:  ## Check the style and the types.
 
 kernels:
 	@echo "Compiling the kernels that are missing, each once."
-	@$(BIN)/python -c "$(COMPILE)"
+	@$(BIN)/python -c "$(call COMPILE,$(PLANS))"
+
+kernels-of-tables:
+	@$(BIN)/python -c "$(call COMPILE,tables)"
 
 format:  ## Put the code in its standard form.
 	@requirements/environment.sh dev

@@ -8,12 +8,21 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from congenial.preview.comparison import expected
+
 settings.register_profile("fixed", derandomize=True, deadline=None, database=None)
 settings.load_profile("fixed")
 
 # Tests that took over `LIMIT` seconds, all their cases and what they set up together.
 SLOW = Path(__file__).with_name("slow.txt")
 LIMIT = 0.5
+
+
+@pytest.fixture(autouse=True)
+def few_simulated(request, monkeypatch):
+    """Let `explain` simulate few releases, where no test is about their errors."""
+    if request.node.get_closest_marker("simulated") is None:
+        monkeypatch.setattr(expected, "DRAWS", 20)
 
 
 def pytest_addoption(parser):

@@ -35,6 +35,7 @@ def what_the_page_on_inference_says(names):
 CLAIMS = {"docs/inference.md": what_the_page_on_inference_says}
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize("page", [name for name, text in PAGES.items() if blocks_of(text)])
 def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

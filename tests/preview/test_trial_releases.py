@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import congenial as cg
 from congenial.plan.plan import parse_plan
@@ -41,6 +42,7 @@ def test_slow_conditioning_is_simulated_on_request_only():
     assert found.beside is None and found.default == ""
 
 
+@pytest.mark.simulated
 def test_the_default_method_is_simulated_beside_another():
     model = model_of("conditioning", (20, 100))
     basis = made_up(model.tree, seed=1)

@@ -220,6 +220,7 @@ def test_mistakes_in_release_publish_are_refused(method, publish, told):
         made((2, 3), method=method, publish=publish)
 
 
+@pytest.mark.simulated
 def test_expected_errors_are_those_of_the_law():
     model = made((2, 3))
     x = np.zeros(len(model.tree), dtype=np.int64)

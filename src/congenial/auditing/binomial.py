@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-# Number of bisections of an interval of probabilities; more than doubles resolve.
-_HALVINGS = 200
+# Bisections end at this width, relative to the probability.
+_NARROW = 1e-10
 
 
 def probability_bounds(successes: int, trials: int, error: float) -> tuple[float, float]:
@@ -30,13 +30,12 @@ def _least(successes: int, trials: int, error: float) -> float:
     steps = np.log(np.arange(trials, 0, -1.0)) - np.log(np.arange(1.0, trials + 1.0))
     ways = np.concatenate(([0.0], np.cumsum(steps)))[k]
     low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
+    while high - low > _NARROW * high:
         middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
         terms = ways + k * math.log(middle) + (trials - k) * math.log1p(-middle)
+        top = float(terms.max())
         # the cumulated logarithms may be off in their last digits
-        if float(np.logaddexp.reduce(terms)) + 1e-9 <= math.log(error):
+        if top + math.log(float(np.exp(terms - top).sum())) + 1e-9 <= math.log(error):
             low = middle
         else:
             high = middle

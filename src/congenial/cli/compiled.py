@@ -17,7 +17,9 @@ import numpy as np
 
 from congenial.conditioning.choice import condition
 from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.domain.table import Table
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.imaging.top_down import topdown_image
 from congenial.imaging.update import image
 from congenial.inference.error_law import error_margins
@@ -32,7 +34,7 @@ from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.randomness import seeded
 from congenial.signals import held
 
-Method = Literal["conditioning", "imaging", "posterior"]
+Method = Literal["conditioning", "imaging", "posterior", "tables"]
 KERNELS = Path(__file__).parents[1] / "kernels"
 
 # Kernels that plans call, with the types of their arguments: numpy's type codes, one `*` for each
@@ -142,7 +144,9 @@ def is_missing(method: Method) -> bool:
     }
     if method == "conditioning":
         return not {in_cache(name) for share in SHARES for name, _ in share} <= there
-    # "forest" has records only, and plans, whose counts are trees, use none of the others
+    if method == "tables":
+        return "crossing.descend_families" not in there
+    # "forest" has records only, and plans of trees use none of the others
     others = {"controlled", "convex", "crossing", "dependent", "forest", "interior"}
     own = {path.stem for path in KERNELS.glob("projection/[a-z]*.py")} - others
     if method == "posterior":
@@ -230,6 +234,13 @@ def _draw_from_each(method: Method) -> None:
     source = seeded(0)
     pinned = consistent(tree) & exactly([0])
     whole = Additive(DiscreteLaplace(2.0), tree)
+    if method == "tables":
+        crossing = Workload.of(Table({"sex": ("f", "m"), "age": ("0", "1", "2")}), ["sex", "age"])
+        noisy = Additive(DiscreteLaplace(2.0), crossing)
+        mandates = consistent(crossing) & nonnegative()
+        counts = crossing.answers(np.eye(2, 3, dtype=np.int64))
+        topdown_image(noisy, mandates).sample(counts, rng=source)
+        return
     if method == "posterior":
         law = posterior(x, whole, pinned & nonnegative(), "dirichlet-tree")
         law.point(rng=source)

@@ -11,6 +11,7 @@ inequality; Z is known from below once the sums over the windows are done. So wi
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,10 +87,7 @@ class Box:
         gaussian = any(self.unary.kind[v] == laws.GAUSSIAN for v in signed)
         theta = _GRID * (16.0 if gaussian else 1.0) / steps
         total = np.full(theta.size, self.budget)
-        counted: dict[tuple[float, ...], int] = {}
-        for v, a in signed.items():
-            key = (*_key(self.unary, v), float(a))
-            counted[key] = counted.get(key, 0) + 1
+        counted = Counter((*_key(self.unary, v), float(a)) for v, a in signed.items())
         for key, times in counted.items():
             law = self._laws[key[:-1]]
             total += times * law.log_moment(law.log_p[:, None] + law.u[:, None] * key[-1] * theta)
@@ -102,10 +100,10 @@ class Box:
         """
         shares = np.linspace(0.3, 0.95, 14)
         total = np.full(shares.size, self.budget)
-        for v in variables:
-            law = self._laws[_key(self.unary, v)]
+        for key, times in Counter(_key(self.unary, v) for v in variables).items():
+            law = self._laws[key]
             log_p = law.log_p[:, None]
-            total += law.log_moment(log_p + shares * (log_p.max() - log_p))
+            total += times * law.log_moment(log_p + shares * (log_p.max() - log_p))
         return float((total / shares).min())
 
 
