@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from congenial.data.counts import (
-    CountedTree,
-    build_tree,
+    Counted,
+    build_domain,
     count,
 )
 from congenial.errors import PlanError
@@ -36,14 +36,14 @@ def plan_of(source: str, where: str, types: str = "", **keys: str) -> Plan:
     )
 
 
-def from_csv(place: Path, values: Values, where: str, types: str = "") -> CountedTree:
+def from_csv(place: Path, values: Values, where: str, types: str = "") -> Counted:
     lines = [f"{zone},{'' if v is None else v}" for zone, v in enumerate(values, 1)]
     (place / "rows.csv").write_text("\n".join(["zone,x", *lines, ""]))
     return count(plan_of("rows.csv", where, types), base=place)
 
 
-def sqlite_of(declared: str) -> Callable[..., CountedTree]:
-    def from_sqlite(place: Path, values: Values, where: str, types: str = "") -> CountedTree:
+def sqlite_of(declared: str) -> Callable[..., Counted]:
+    def from_sqlite(place: Path, values: Values, where: str, types: str = "") -> Counted:
         (place / "rows.sqlite").unlink(missing_ok=True)
         with closing(sqlite3.connect(place / "rows.sqlite")) as database:
             database.execute(f"CREATE TABLE t (zone, {declared})")
@@ -54,13 +54,13 @@ def sqlite_of(declared: str) -> Callable[..., CountedTree]:
     return from_sqlite
 
 
-def from_objects(place: Path, values: Values, where: str, types: str = "") -> CountedTree:
+def from_objects(place: Path, values: Values, where: str, types: str = "") -> Counted:
     zones = pd.Series(range(1, len(values) + 1), dtype=object)
     frame = pd.DataFrame({"zone": zones, "x": pd.Series(values, dtype=object)})
     return count(plan_of("rows.csv", where, types), frame=frame, base=place)
 
 
-def from_categories(place: Path, values: Values, where: str, types: str = "") -> CountedTree:
+def from_categories(place: Path, values: Values, where: str, types: str = "") -> Counted:
     x = pd.Series(values, dtype=object).astype("category")
     frame = pd.DataFrame({"zone": range(1, len(values) + 1), "x": x})
     return count(plan_of("rows.csv", where, types), frame=frame, base=place)
@@ -123,7 +123,7 @@ def test_no_record_decides_whether_another_is_counted(
     outcomes = set()
     for last in lasts:
         counted = SOURCES[source](place, [*others, last], where, types)
-        by_zone = dict(zip(counted.tree.names, counted.counts.tolist(), strict=True))
+        by_zone = dict(zip(counted.domain.names, counted.counts.tolist(), strict=True))
         outcomes.add(tuple(by_zone[str(zone)] for zone in range(1, len(others) + 1)))
     assert len(outcomes) == 1
 
@@ -148,7 +148,7 @@ def test_a_name_is_one_record_s_own(place: Path) -> None:
     for last in ("1", "1.0", "z", "x", "2020-01-01x"):
         (place / "rows.csv").write_text(f"zone\n01\n01\n1.0\n{last}\n".replace("2020-01-01x", "1"))
         counted = count(plan, base=place)
-        by_zone = dict(zip(counted.tree.names, counted.counts.tolist(), strict=True))
+        by_zone = dict(zip(counted.domain.names, counted.counts.tolist(), strict=True))
         assert by_zone["01"] == 2
         assert by_zone["1.0"] >= 1
 
@@ -187,7 +187,7 @@ def test_types_are_a_table_of_known_columns_and_types(place: Path) -> None:
 def test_declared_types_hold_in_typed_sources_and_public_files(place: Path) -> None:
     plan = plan_of("rows.csv", "zone <= 3 AND x < 10", '{ zone = "DOUBLE", x = "INTEGER" }')
     frame = pd.DataFrame({"zone": ["1.0", "2", "x"], "x": ["7", "no", "3"]})
-    assert build_tree(plan, base=place).leaves.size == 3
+    assert build_domain(plan, base=place).leaves.size == 3
     assert count(plan, frame=frame, base=place).counts.tolist() == [1, 1, 0, 0]
 
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from congenial.data.counts import (
-    CountedTree,
-    build_tree,
+    Counted,
+    build_domain,
     count,
 )
 from support.rows import (
@@ -39,8 +39,8 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def as_dict(counted: CountedTree) -> dict[tuple[str, ...], int]:
-    tree = counted.tree
+def as_dict(counted: Counted) -> dict[tuple[str, ...], int]:
+    tree = counted.domain
     return {tree.path(int(v)): int(counted.counts[v]) for v in tree.leaves}
 
 
@@ -71,7 +71,7 @@ def test_every_source_gives_the_counts_of_a_python_counter(
         assert as_dict(counted) == expected, name
         assert counted.excluded == len(rows) - len(kept), name
         assert counted.counts[0] == len(kept), name
-        assert counted.tree.is_consistent(counted.counts), name
+        assert counted.domain.is_consistent(counted.counts), name
         assert counted.counts.dtype == np.int64, name
 
 
@@ -87,7 +87,7 @@ def test_a_domain_from_the_data_has_the_values_that_occur(
     for name, counted in everywhere(place, rows, extra="names_repeat = true", **keys):
         assert as_dict(counted) == expected, name
         assert counted.excluded == 0
-        found = [counted.tree.path(v) for v in range(len(counted.tree))]
+        found = [counted.domain.path(v) for v in range(len(counted.domain))]
         assert paths is None or found == paths, name
         paths = found
 
@@ -96,7 +96,7 @@ def test_a_small_city(place: Path) -> None:
     rows = [(2, 0, "a"), (2, 5, "a"), (13, 1, "b"), (264, 1, "b"), (265, 1, "b"), (265, 2, "b")]
     source, _ = as_csv(place, rows)
     counted = count(make_plan(source), base=place)
-    assert counted.tree.names == (
+    assert counted.domain.names == (
         *("City", "Bronx", "3", "20", "EWR", "1", "Manhattan", "12", "13", "Queens", "2", "7"),
     )
     assert counted.counts.tolist() == [3, 0, 0, 0, 0, 0, 1, 0, 1, 2, 2, 0]
@@ -106,10 +106,10 @@ def test_a_small_city(place: Path) -> None:
 
 
 def test_the_tree_needs_no_rows(place: Path) -> None:
-    tree = build_tree(make_plan("nowhere.parquet"), base=place)
+    tree = build_domain(make_plan("nowhere.parquet"), base=place)
     assert tree.names[:3] == ("City", "Bronx", "3")
     assert tree.leaves.size == 7
-    assert build_tree(make_plan("nowhere.parquet", where=None), base=place).leaves.size == 9
+    assert build_domain(make_plan("nowhere.parquet", where=None), base=place).leaves.size == 9
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_where_restricts_the_domain_by_the_columns_that_it_has(
 ) -> None:
     source, _ = as_parquet(place, [(2, 3, "a")])
     plan = make_plan(source, where=where)
-    assert build_tree(plan, base=place).leaves.size == leaves
+    assert build_domain(plan, base=place).leaves.size == leaves
     assert count(plan, base=place).counts[0] == 1
 
 
@@ -143,7 +143,7 @@ def test_a_domain_from_a_file(place: Path) -> None:
     source, _ = as_csv(place, [(1, 9, "a"), (1, 9, "a"), (1, 11, "b")])
     keys = {"levels": ["kind", "hour"], "domain": "nodes.csv", "lookup": "", "where": None}
     counted = count(make_plan(source, **keys), base=place)
-    assert counted.tree.names == ("City", "a", "1", "9", "10", "b", "11")
+    assert counted.domain.names == ("City", "a", "1", "9", "10", "b", "11")
     assert counted.counts.tolist() == [3, 2, 0, 2, 0, 1, 1]
 
 
@@ -151,7 +151,7 @@ def test_a_domain_file_may_use_columns_of_the_lookup(place: Path) -> None:
     write_csv(place / "nodes.csv", ("zone",), [(2,), (7,), (3,)])
     source, _ = as_csv(place, [(7, 9, "a")])
     counted = count(make_plan(source, domain="nodes.csv"), base=place)
-    assert counted.tree.names == ("City", "Bronx", "3", "Queens", "2", "7")
+    assert counted.domain.names == ("City", "Bronx", "3", "Queens", "2", "7")
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

@@ -47,7 +47,7 @@ def test_a_lookup_may_have_any_other_column(tmp_path: Path, extra: str) -> None:
     write_csv(tmp_path / "zones.csv", ("LocationID", "Borough", extra), named)
     write_csv(tmp_path / "rows.csv", ("zone", "hour"), ROWS)
     counted = count(make_plan("rows.csv"), base=tmp_path)
-    assert counted.counts[counted.tree.roots[0]] == len(ROWS)
+    assert counted.counts[counted.domain.roots[0]] == len(ROWS)
 
 
 def test_a_glob_beside_a_plan_in_a_folder_with_brackets(tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_a_glob_beside_a_plan_in_a_folder_with_brackets(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         write_csv(place / name, ("zone", "hour"), ROWS)
     counted = count(make_plan("[ab].csv"), base=place)
-    assert counted.counts[counted.tree.roots[0]] == 2 * len(ROWS)
+    assert counted.counts[counted.domain.roots[0]] == 2 * len(ROWS)

@@ -30,7 +30,7 @@ def counts(frame: object, place: Path) -> list[int]:
     """Count visits of the city, then of each district with its clinics."""
     (place / "clinics.csv").write_text("district,clinic\nnorth,a\nnorth,b\nsouth,c\n")
     counted = count(parse_plan(PLAN), base=place, frame=frame)
-    return [int(counted.counts[counted.tree.find(v)]) for v in ("city", "a", "b", "c")]
+    return [int(counted.counts[counted.domain.find(v)]) for v in ("city", "a", "b", "c")]
 
 
 def test_a_query_of_duckdb_is_counted(tmp_path):

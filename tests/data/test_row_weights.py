@@ -44,7 +44,7 @@ def write_rows(folder: Path, weights: list[object], zones: list[str] | None = No
 
 def counted(folder: Path, plan: Plan, **frame: object) -> dict[str, int]:
     found = count(plan, base=folder, **frame)
-    return dict(zip(found.tree.names, found.counts.tolist(), strict=True))
+    return dict(zip(found.domain.names, found.counts.tolist(), strict=True))
 
 
 @settings(max_examples=10, deadline=None)

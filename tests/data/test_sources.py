@@ -128,7 +128,7 @@ def test_a_node_under_two_parents(place: Path) -> None:
     assert "names_repeat = true" in message
     keys["extra"] = "names_repeat = true"
     counted = count(make_plan("rows.csv", domain="nodes.csv", **keys), base=place)
-    assert counted.tree.leaves.size == 2
+    assert counted.domain.leaves.size == 2
 
 
 def test_blanks_in_public_tables_are_refused(place: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from congenial.plan.cross_table import CrossTable
 from congenial.plan.sections import (
     Accuracy,
     Data,
@@ -37,6 +38,7 @@ def test_the_page_lists_every_key_of_a_plan_and_no_other() -> None:
     sections = {
         "data": Data,
         "hierarchy": Hierarchy,
+        "table": CrossTable,
         "privacy": Privacy,
         "invariants": Invariants,
         "method": Method,

@@ -123,7 +123,7 @@ def test_nan_is_a_missing_value(tmp_path, kind):
 def test_nan_is_a_missing_value_in_frames(tmp_path, frame):
     assert "without a value" in refusal(lambda: count(plan(), frame=frame, base=tmp_path))
     kept = count(plan(where='"k" IS NOT NULL'), frame=frame, base=tmp_path)
-    assert (kept.counts.tolist(), kept.tree.names[1]) == ([1, 1], "1")
+    assert (kept.counts.tolist(), kept.domain.names[1]) == ([1, 1], "1")
 
 
 def test_a_text_that_is_typed_as_a_number_may_be_nan(tmp_path):

@@ -139,6 +139,6 @@ def test_fifty_levels_are_released_and_verified(tmp_path):
 
 
 def test_too_many_levels_are_refused(tmp_path):
-    assert data.build_tree(deep(200, tmp_path), base=tmp_path).parents.size > 200
+    assert data.build_domain(deep(200, tmp_path), base=tmp_path).parents.size > 200
     with pytest.raises(PlanError, match=r"has 201 entries; .* from 1 to 200"):
         deep(201, tmp_path)

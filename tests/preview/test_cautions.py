@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.domain.tree import Tree
 from congenial.plan.plan import read_plan
 from congenial.preview.cautions import (
@@ -22,7 +22,7 @@ from support.seeds import for_each_seed
 
 def model_of(place, **sections):
     plan = read_plan(make_city(place, **sections))
-    return build_model(plan, build_tree(plan, base=place))
+    return build_model(plan, build_domain(plan, base=place))
 
 
 def test_a_root_that_no_substitution_changes_is_unused(tmp_path):
@@ -36,9 +36,8 @@ def test_a_root_that_no_substitution_changes_is_unused(tmp_path):
 
 def levels_of(paths):
     """A tree of three levels and their names, as `reversed_levels` reads them."""
-    tree = Tree.from_paths(paths)
-    levels = [SimpleNamespace(name=n, depth=d) for d, n in enumerate(("root", "upper", "lower"))]
-    return SimpleNamespace(tree=tree, levels=levels)
+    plan = SimpleNamespace(place_names=("root", "upper", "lower"))
+    return SimpleNamespace(domain=Tree.from_paths(paths), plan=plan)
 
 
 def test_a_finer_level_above_a_coarser_one_is_reversed():
@@ -59,7 +58,7 @@ def test_sums_are_nested_where_a_node_lies_below_another(seed):
     above = []
     for v in range(n):
         above.append(set() if parents[v] < 0 else above[parents[v]] | {parents[v]})
-    model = SimpleNamespace(tree=SimpleNamespace(parents=parents))
+    model = SimpleNamespace(domain=SimpleNamespace(parents=parents))
     sums = [
         SimpleNamespace(name=str(i), nodes=tuple(rng.choice(n, rng.integers(1, min(n, 4)), False)))
         for i in range(20)

@@ -140,9 +140,9 @@ def test_errors_under_equalities_are_those_of_the_exact_law(tmp_path):
     """Simulated errors against the marginal law, and not against noise 30% larger."""
     plan = read_plan(make_city(tmp_path, invariants=EQUALITIES))
     found = explain(plan, tmp_path)
-    from congenial.data.counts import build_tree
+    from congenial.data.counts import build_domain
 
-    model = build_model(plan, build_tree(plan, base=tmp_path))
+    model = build_model(plan, build_domain(plan, base=tmp_path))
     zeros = np.zeros(len(model.tree), dtype=np.int64)
 
     def mean_error(mechanism):

@@ -11,7 +11,7 @@ import pytest
 import congenial as cg
 from congenial.auditing import simulation
 from congenial.cli import command_line as cli
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.inference.best_table import work
 from congenial.plan.plan import read_plan
 from congenial.preview import plan_audit as audit_plan
@@ -32,7 +32,7 @@ EQUAL = 'publish_exactly = ["root"]\nnonnegative = false'
 
 def model_of(place: Path, **sections: str) -> Model:
     plan = read_plan(make_city(place, **sections))
-    return build_model(plan, build_tree(plan, base=place))
+    return build_model(plan, build_domain(plan, base=place))
 
 
 def run(*arguments: object) -> int:

@@ -347,16 +347,16 @@ def test_released_noise_has_the_planned_size(tmp_path):
     """Mean absolute error of a zone, bounds out of reach, against the law under equalities."""
     plan = read_plan(make_city(tmp_path, trips=dict.fromkeys(TRIPS, 4000)))
     counted = count(plan, base=tmp_path)
-    model = build_model(plan, counted.tree)
+    model = build_model(plan, counted.domain)
     drawn = choose_method(model).sample(counted.counts, size=4000, rng=cg.seeded(11))
-    zones = np.flatnonzero(counted.tree.level == 2)
+    zones = np.flatnonzero(counted.domain.level == 2)
     error = np.abs(drawn - counted.counts)[:, zones].mean()
-    equalities = cg.consistent(counted.tree) & cg.exactly("root")
+    equalities = cg.consistent(counted.domain) & cg.exactly("root")
 
     def expected(factor):
         noise = cg.DiscreteLaplace(factor * model.mechanism.scales)
-        law = cg.condition(cg.Additive(noise, counted.tree), equalities)
-        zeros = np.zeros(len(counted.tree), dtype=np.int64)
+        law = cg.condition(cg.Additive(noise, counted.domain), equalities)
+        zeros = np.zeros(len(counted.domain), dtype=np.int64)
         tables = [law.marginal(int(zone), zeros) for zone in zones]
         return np.mean([(np.abs(value) * weight).sum() for value, weight in tables])
 

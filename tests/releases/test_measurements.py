@@ -12,7 +12,7 @@ import pytest
 import congenial as cg
 from congenial.accounting.guarantee import imaged_guarantee
 from congenial.cli.command_line import run
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.errors import CongenialError, ReleaseError
 from congenial.imaging.following import follows
 from congenial.ledger.debits import read_ledger
@@ -104,7 +104,7 @@ def test_the_joint_claim_is_that_of_the_noise_at_all_that_is_not_exact(pristine)
 
 
 def test_measurements_are_unbiased_and_not_cut_at_zero(tmp_path):
-    model = build_model(plan := city_plan(tmp_path, "l2"), build_tree(plan, base=tmp_path))
+    model = build_model(plan := city_plan(tmp_path, "l2"), build_domain(plan, base=tmp_path))
     truth = model.tree.roll_up(np.array([31, 0, 12, 7, 25, 4]))
     y = choose_method(model).measure(truth, 4_000, seeded(1))
     scales = model.mechanism.scales

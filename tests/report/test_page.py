@@ -98,7 +98,7 @@ def named(release, name):
         plan=to_builtins(plan),
     )
     tree = Tree.from_parents(release.tree.parents, [name] * len(release.tree))
-    odd = replace(release, certificate=stated, plan=plan, tree=tree)
+    odd = replace(release, certificate=stated, plan=plan, domain=tree)
     return odd, [Check(name, True, name)], NotSimulated(name)
 
 

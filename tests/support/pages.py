@@ -228,6 +228,9 @@ class Runner:
         people = "f,1,2020-01-05\nf,22,2020-02-01\nm,1,unknown\nm,22,2020-05-31\n"
         (place / "people.csv").write_text(f"sex,age,day\n{people}")
         (place / "blocks.csv").write_text("block,people\nA,30\nB,0\nC,41\n")
+        (place / "town.csv").write_text("area,block\nNorth,N1\nNorth,N2\nSouth,S1\n")
+        residents = "North,N1,F,0-17,3\nNorth,N2,M,18-64,14\nSouth,S1,F,65+,9\n"
+        (place / "residents.csv").write_text(f"area,block,sex,age,people\n{residents}")
         (place / "places.csv").write_text("borough,zone\nArden,1\nArden,2\nBrook,4\n")
         with duckdb.connect(str(place / "city.duckdb")) as connection:
             connection.execute(

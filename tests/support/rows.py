@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from congenial.data.counts import CountedTree, count
+from congenial.data.counts import Counted, count
 from congenial.errors import CongenialError, DataError
 from congenial.plan.plan import Plan, parse_plan
 
@@ -126,7 +126,7 @@ FRAMES: dict[str, Callable[[pa.Table], Any]] = {
 }
 
 
-def everywhere(place: Path, rows: Sequence[Row], **keys: Any) -> Iterator[tuple[str, CountedTree]]:
+def everywhere(place: Path, rows: Sequence[Row], **keys: Any) -> Iterator[tuple[str, Counted]]:
     """Count the same rows from every kind of source."""
     for write in FILES:
         source, named = write(place, rows)

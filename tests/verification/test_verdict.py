@@ -8,7 +8,7 @@ import shutil
 import duckdb
 import pytest
 
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.errors import ReleaseError
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
@@ -79,7 +79,7 @@ def test_a_release_for_a_goal_passes_and_its_noise_follows_from_it(tmp_path):
     release(plan, tmp_path / "out", base=tmp_path)
     assert failed(tmp_path / "out") == []
     stated = json.loads((tmp_path / "out" / files.CERTIFICATE).read_text())
-    model = build_model(plan, build_tree(plan, base=tmp_path))
+    model = build_model(plan, build_domain(plan, base=tmp_path))
     assert [v["scale"] for v in stated["noise"]["levels"]] == [v.scale for v in model.levels]
     assert stated["guarantee"]["epsilon"] <= 1.0
 

@@ -16,6 +16,7 @@ from congenial.accounting.neighbours.single_moves import (
     worst_move,
 )
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.errors import PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
@@ -40,7 +41,7 @@ class WorstPair:
 def worst_pair(
     mechanism: Additive,
     resolved: ResolvedInvariant,
-    tree: Tree,
+    tree: Tree | Workload,
     guarantee: Guarantee,
     *,
     one_sided: bool = False,
@@ -97,7 +98,7 @@ def worst_pair(
 def _dearest(
     cost: FloatArray,
     resolved: ResolvedInvariant,
-    tree: Tree,
+    tree: Tree | Workload,
     guarantee: Guarantee,
     one_sided: bool,
     known: WorstMove | None = None,
@@ -129,7 +130,7 @@ def _charge(
     move: WorstMove,
     cost: FloatArray,
     resolved: ResolvedInvariant,
-    tree: Tree,
+    tree: Tree | Workload,
     mechanism: Additive,
     guarantee: Guarantee,
 ) -> WorstPair:
@@ -148,14 +149,17 @@ def _charge(
     return WorstPair(move.origin, move.destination, int(changed.size), base, loss)
 
 
-def _changed(tree: Tree, move: WorstMove) -> IntArray:
+def _changed(tree: Tree | Workload, move: WorstMove) -> IntArray:
     """Nodes whose counts a move changes."""
     up = _ancestry(tree, move.origin)
     down = [] if move.destination is None else _ancestry(tree, move.destination)
     return np.array(sorted(set(up) ^ set(down)), dtype=np.int64)
 
 
-def _ancestry(tree: Tree, leaf: int) -> list[int]:
+def _ancestry(tree: Tree | Workload, leaf: int) -> list[int]:
+    if isinstance(tree, Workload):
+        holding = tree.chain[:, int(np.searchsorted(tree.cells, leaf))]
+        return [int(entry) for entry in holding if entry >= 0]
     path = [leaf]
     while tree.parents[path[-1]] >= 0:
         path.append(int(tree.parents[path[-1]]))

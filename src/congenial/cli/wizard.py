@@ -326,9 +326,9 @@ def try_plan(plan: Plan, base: Path) -> None:
     if plan.hierarchy.domain == "data":
         return
     with held():
-        from congenial.data.counts import build_tree
+        from congenial.data.counts import build_domain
         from congenial.plan.plan import exact_nodes
-    exact_nodes(plan, build_tree(plan, base=base))
+    exact_nodes(plan, build_domain(plan, base=base))
 
 
 def _show(asker: Asker, title: str, found: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
 """Rows to counts: sources, the public domain, and counting in DuckDB.
 
-Offered: `sources.connect`, `counts.build_tree`, `counts.count`, `public_domain.find_files`.
+Offered: `sources.connect`, `counts.build_domain`, `counts.count`, `public_domain.find_files`.
 """

@@ -25,6 +25,7 @@ from congenial.data.public_domain import (
     FOUND,
     LACKING,
     Public,
+    attribute_values,
     check_condition,
     domain_paths,
     joined,
@@ -43,6 +44,7 @@ from congenial.data.sources import (
     describe,
     identifier,
     is_empty,
+    literal,
     locate,
     open_files,
     weighted,
@@ -50,6 +52,7 @@ from congenial.data.sources import (
 )
 from congenial.data.sqlite import SqliteTable, is_sqlite
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import Plan
 from congenial.types import IntArray
@@ -63,22 +66,22 @@ _UNCOUNTED = "uncounted"
 
 
 @dataclass(frozen=True, eq=False)
-class CountedTree:
-    """A tree and the confidential count of each node."""
+class Counted:
+    """The nodes of a tree, or the queries of a table, with their confidential counts."""
 
-    tree: Tree
-    counts: IntArray = field(repr=False)  # shape (n,): Rows counted under each node.
+    domain: Tree | Workload
+    counts: IntArray = field(repr=False)  # shape (n,): Rows counted under each node or query.
     # Number of rows that `where` excluded; it is confidential, too.
     excluded: int = field(repr=False)
 
 
-def build_tree(plan: Plan, *, base: Path) -> Tree:
-    """Build the tree of a plan's domain; rows are read only if the domain is "data"."""
+def build_domain(plan: Plan, *, base: Path) -> Tree | Workload:
+    """Build the domain of a plan; rows are read only if the hierarchy's domain is "data"."""
     if plan.hierarchy.domain == "data":
-        return count(plan, base=base).tree
+        return count(plan, base=base).domain
     with connect() as connection:
         public = open_public(connection, plan, base)
-        return tree_of(plan, domain_paths(connection, plan, public))
+        return plan.domain(tree_of(plan, domain_paths(connection, plan, public)))
 
 
 @dataclass(eq=False)
@@ -98,20 +101,21 @@ class RowSource:
         return _needed(self.plan, self.public, self.known, self.shown)
 
     @cached_property
-    def domain(self) -> Tree | None:
-        """The tree of a public domain, read once; None if the nodes come from the rows."""
+    def public_domain(self) -> Tree | Workload | None:
+        """The domain, read once from public files; None if the nodes come from the rows."""
         if self.plan.hierarchy.domain == "data":
             return None
-        return tree_of(self.plan, domain_paths(self.connection, self.plan, self.public))
+        paths = domain_paths(self.connection, self.plan, self.public)
+        return self.plan.domain(tree_of(self.plan, paths))
 
     @property
-    def tree(self) -> Tree:
-        """The tree of the domain; if the nodes come from the rows, this counts them."""
-        return self.counted.tree if self.domain is None else self.domain
+    def domain(self) -> Tree | Workload:
+        """The domain; if the nodes come from the rows, this counts them."""
+        return self.counted.domain if self.public_domain is None else self.public_domain
 
     @cached_property
-    def counted(self) -> CountedTree:
-        """The tree and its confidential counts; the rows are read when first asked for."""
+    def counted(self) -> Counted:
+        """The confidential counts; the rows are read when first asked for."""
         return _count(self)
 
 
@@ -168,7 +172,7 @@ def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any)
     return RowSource(connection, plan, public, known, shown, [table])
 
 
-def count(plan: Plan, *, base: Path, frame: object | None = None) -> CountedTree:
+def count(plan: Plan, *, base: Path, frame: object | None = None) -> Counted:
     """Count the rows of a plan's source, or of a dataframe; see `open_source` for errors.
 
     Notes
@@ -245,7 +249,8 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
     lookup = plan.data.lookup
     both = Relation("", dict.fromkeys(known, ""), shown)
     weight = plan.data.weight
-    used = {v.casefold() for v in plan.hierarchy.levels} | set(public.condition.columns)
+    counted = (*plan.hierarchy.levels, *(plan.table.attributes if plan.table is not None else ()))
+    used = {v.casefold() for v in counted} | set(public.condition.columns)
     named = used | ({lookup.on.casefold()} if lookup is not None else set())
     if not named & {c.casefold() for c in known}:
         # the first line is not shown, because it may be a person's row
@@ -270,19 +275,22 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
         both = replace(both, columns=whole, shown=f"{shown} with {public.lookup.shown}")
     for level in plan.hierarchy.levels:
         both.check_column(level, "hierarchy.levels")
+    if plan.table is not None:
+        for attribute in plan.table.attributes:
+            both.check_column(attribute, "table.attributes")
     for column in plan.data.types or {}:
         both.check_column(column, "data.types")
     public.condition.check_columns(tuple(both.columns), both.shown)
     return [c for c in known if c.casefold() in used]
 
 
-def _count(source: RowSource) -> CountedTree:
-    """Count batches of rows, one after the other, and set the counts on the domain's tree."""
+def _count(source: RowSource) -> Counted:
+    """Count batches of rows, one after the other, and set the counts on what the plan counts."""
     connection, plan, shown = source.connection, source.plan, source.shown
-    needed, tree = source.needed, source.domain
+    needed, domain = source.needed, source.public_domain
     columns = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
     names = ", ".join(columns)
-    typed = ", ".join(f"{c} VARCHAR" for c in columns)
+    typed = ", ".join(f"{c} VARCHAR" for c in _counted_by(plan))
     shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records HUGEINT)"
     ask(connection, f"CREATE TEMP TABLE tally {shape}", BROKEN)
     for batch in source.batches:
@@ -291,30 +299,77 @@ def _count(source: RowSource) -> CountedTree:
         used = replace(batch, columns={c: batch.columns[c] for c in needed})
         _tally(connection, plan, source.public, with_types(used, plan.data.types or {}))
     _check_tally(connection, plan, shown)
-    if tree is None:
+    if domain is None:
         ask(
             connection,
             f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {names} FROM tally WHERE kept",
             BROKEN,
         )
-        tree = tree_of(plan, order_nodes(connection, plan, shown, public=False))
+        domain = plan.domain(tree_of(plan, order_nodes(connection, plan, shown, public=False)))
     same = " AND ".join(f"ordered.{c} = counted.{c}" for c in columns)
-    leaves = ask(
-        connection,
-        f"SELECT coalesce(leaf, -1), coalesce(records, 0) FROM ordered FULL JOIN (SELECT {names}, "
-        f"CAST(sum(records) AS BIGINT) AS records FROM tally WHERE kept GROUP BY {names}) AS "
-        f"counted ON {same} ORDER BY 1",
-        BROKEN,
-    )
-    if leaves[0][0] < 0:
+    lacking = f"FROM tally AS counted ANTI JOIN ordered ON {same} WHERE kept LIMIT 1"
+    if ask(connection, f"SELECT 1 {lacking}", BROKEN):
         raise DataError(
             f"{shown} has a counted row whose {' and '.join(map(repr, plan.hierarchy.levels))} the "
             "domain lacks; add every node to the domain, or leave such rows out with data.where."
         )
+    found = _cells(connection, plan, domain, same, shown)
     left_out = ask(connection, "SELECT coalesce(sum(records), 0) FROM tally WHERE NOT kept", BROKEN)
-    counts = tree.roll_up(np.array([n for _, n in leaves], dtype=np.int64)).astype(np.int64)
+    counts = domain.roll_up(found).astype(np.int64)
     counts.flags.writeable = False
-    return CountedTree(tree, counts, int(left_out[0][0]))
+    return Counted(domain, counts, int(left_out[0][0]))
+
+
+def _counted_by(plan: Plan) -> list[str]:
+    """Columns of the table `tally` by which rows are counted: levels, then attributes."""
+    attributes = plan.table.attributes if plan.table is not None else ()
+    levels = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
+    return [*levels, *(f"a{i}" for i in range(len(attributes)))]
+
+
+def _cells(
+    connection: Connection, plan: Plan, domain: Tree | Workload, same: str, shown: str
+) -> IntArray:
+    """Count the records of every leaf, or of every possible cell at every leaf."""
+    sql = f"FROM (SELECT * FROM tally WHERE kept) AS counted JOIN ordered ON {same}"
+    if plan.table is None or isinstance(domain, Tree):
+        found = ask(
+            connection,
+            f"SELECT leaf, CAST(sum(records) AS BIGINT) {sql} GROUP BY leaf",
+            BROKEN,
+        )
+        counts = np.zeros(domain.leaves.size, dtype=np.int64)
+        if found:
+            at, records = np.array(found, dtype=np.int64).T
+            counts[at] = records
+        return counts
+    places = []
+    for i, (attribute, values) in enumerate(plan.table.attributes.items()):
+        listed = ", ".join(f"({literal(value)}, {at})" for at, value in enumerate(values))
+        sql += f" LEFT JOIN (VALUES {listed}) AS v{i}(name, place) ON v{i}.name = counted.a{i}"
+        places.append(f"v{i}.place")
+        if ask(connection, f"SELECT 1 {sql} WHERE v{i}.place IS NULL LIMIT 1", BROKEN):
+            raise DataError(
+                f"{shown} has a counted row without a value in {attribute!r}, or with one that "
+                "table.attributes lacks; add every value there, or leave such rows out with "
+                "data.where."
+            )
+    table = domain.tables[0]
+    rows = ask(
+        connection,
+        f"SELECT leaf, {', '.join(places)}, CAST(sum(records) AS BIGINT) {sql} GROUP BY ALL",
+        BROKEN,
+    )
+    flat = np.zeros(table.possible.shape, dtype=np.int64)
+    if rows:
+        leaf, *cell, records = np.array(rows, dtype=np.int64).T
+        flat[leaf, np.ravel_multi_index(tuple(cell), table.sizes)] = records
+    if flat[~table.possible].any():
+        raise DataError(
+            f"{shown} has a counted row in a cell that table.impossible says no record can be in; "
+            "correct the rows or the condition, or leave such rows out with data.where."
+        )
+    return flat[table.possible]
 
 
 def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -> None:
@@ -325,7 +380,8 @@ def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -
     """
     whole, condition = joined(plan, public, rows), public.condition
     check_condition(connection, condition, whole, condition.sql)
-    names = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
+    names = _counted_by(plan)
+    values = ", ".join(filter(None, (level_names(plan, whole), attribute_values(plan, whole))))
     fate = f"CASE WHEN records IS NULL THEN '{_UNCOUNTED}' ELSE fate END"
     columns = {"fate": fate} | {n: n for n in names}
     kept = ", ".join(f"CASE WHEN kept THEN {sql} END AS {n}" for n, sql in columns.items())
@@ -335,7 +391,7 @@ def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -
     ask(
         connection,
         f"INSERT INTO tally SELECT kept, {kept}, sum(records) FROM (SELECT "
-        f"coalesce(TRY({condition.sql}), false) AS kept, fate, {level_names(plan, whole)}, "
+        f"coalesce(TRY({condition.sql}), false) AS kept, fate, {values}, "
         f"{records} AS records FROM {whole.sql}) WHERE records IS DISTINCT FROM 0 GROUP BY ALL",
         unreadable(rows),
     )

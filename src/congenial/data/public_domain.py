@@ -191,9 +191,18 @@ def check_condition(
 
 def level_names(plan: Plan, table: Relation) -> str:
     """SQL for the name of each level's node, as n0, n1 and so on."""
+    return _named(table, plan.hierarchy.levels, "n")
+
+
+def attribute_values(plan: Plan, table: Relation) -> str:
+    """SQL for the value of each attribute of the plan's table, as a0, a1 and so on."""
+    return _named(table, () if plan.table is None else tuple(plan.table.attributes), "a")
+
+
+def _named(table: Relation, columns: Iterable[str], prefix: str) -> str:
     return ", ".join(
-        f"{name_of(level, table.columns[level])} AS n{i}"
-        for i, level in enumerate(plan.hierarchy.levels)
+        f"{name_of(column, table.columns[column])} AS {prefix}{i}"
+        for i, column in enumerate(columns)
     )
 
 

@@ -6,13 +6,14 @@ import re
 import unicodedata
 
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 
 # Scripts that share the shapes of some letters.
 _SIMILAR = frozenset(("ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK", "LATIN"))
 
 
-def odd_names(tree: Tree) -> tuple[str, ...]:
-    """Warn of names of a tree that look alike; one sentence for each kind.
+def odd_names(domain: Tree | Workload) -> tuple[str, ...]:
+    """Warn of names of a tree, or of a table's places, that look alike; one sentence a kind.
 
     Notes
     -----
@@ -20,6 +21,9 @@ def odd_names(tree: Tree) -> tuple[str, ...]:
     they differ only in case, in spaces, in characters without a width, or in their Unicode form
     (NFKC).
     """
+    tree = domain.tables[0].geography if isinstance(domain, Workload) else domain
+    if tree is None:
+        return ()
     first: dict[tuple[int, str], int] = {}
     alike: list[tuple[int, int]] = []
     mixed: list[int] = []

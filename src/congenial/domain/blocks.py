@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,17 +41,36 @@ class Block:
 
     def name(self, row: int, column: int) -> str:
         """Name an entry, such as "sex=F, age=0-17 in people at town/a", by its place in `ids`."""
+        text = f"{self._counted(column) or 'total'} in {self.table.name}"
+        if self.table.geography is None:
+            return text
+        return f"{text} at {'/'.join(self._place(row))}"
+
+    def path(self, row: int, column: int) -> tuple[str, ...]:
+        """Names down to an entry: those of its place, and the values that it counts."""
+        counted = self._counted(column)
+        return (*self._place(row), *([counted] if counted else []))
+
+    def paths(self) -> Iterator[tuple[str, ...]]:
+        """Yield the path of every entry, in their order."""
+        places = [self._place(row) for row in range(self.ids.shape[0])]
+        counted = [self._counted(column) for column in range(self.ids.shape[1])]
+        for row, column in np.argwhere(self.ids >= 0).tolist():
+            yield (*places[row], *([counted[column]] if counted[column] else []))
+
+    def values(self, column: int) -> tuple[str, ...]:
+        """Value of each name of the margin, at a class."""
         labels = self.table.labels(self.margin)
         at = np.unravel_index(column, tuple(map(len, labels))) if labels else ()
-        values_text = ", ".join(
-            f"{name}={values[int(i)]}"
-            for name, values, i in zip(self.margin, labels, at, strict=True)
-        )
-        text = f"{values_text or 'total'} in {self.table.name}"
+        return tuple(values[int(i)] for values, i in zip(labels, at, strict=True))
+
+    def _counted(self, column: int) -> str:
+        pairs = zip(self.margin, self.values(column), strict=True)
+        return ", ".join(f"{name}={value}" for name, value in pairs)
+
+    def _place(self, row: int) -> tuple[str, ...]:
         tree = self.table.geography
-        if tree is None:
-            return text
-        return f"{text} at {'/'.join(tree.path(int(self.table.nodes(self.level)[row])))}"
+        return () if tree is None else tree.path(int(self.table.nodes(self.level)[row]))
 
 
 def select(blocks: list[Block], given: Mapping[Any, Any]) -> list[tuple[Block, Any]]:

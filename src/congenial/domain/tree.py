@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from congenial.domain.nesting import Sums
 from congenial.errors import ArgumentError, StructureError
 from congenial.kernels.numerics import trees
 from congenial.kernels.numerics.trees import read_only
@@ -175,6 +176,13 @@ class Tree:
         starts = np.concatenate(([0], np.cumsum(counts[1:]))).astype(np.int64)
         order = np.argsort(self.parents, kind="stable")[counts[0] :].astype(np.int64)
         return starts, order
+
+    @cached_property
+    def sums(self) -> Sums:
+        """The sums that hold for all data: every inner node, as the sum of its children."""
+        starts, children = self.children
+        inner = np.flatnonzero(np.diff(starts))
+        return Sums(inner, np.append(starts[inner], children.size), children)
 
     @cached_property
     def is_leaf(self) -> npt.NDArray[np.bool_]:

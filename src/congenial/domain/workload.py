@@ -16,7 +16,7 @@ from congenial.domain.nesting import Sums, nested_parents, sums_by_refinement
 from congenial.domain.table import Margin, Table, margin_names
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 MarginLike = str | Sequence[str]
 Asked = tuple[tuple[int, Margin], ...]
@@ -152,6 +152,51 @@ class Workload:
         last: IntArray = self.chain[-1]
         return last
 
+    @property
+    def leaves(self) -> IntArray:
+        """Entries of single cells, as a tree's leaves."""
+        return self.cells
+
+    @cached_property
+    def is_leaf(self) -> BoolArray:
+        """Whether an entry is a single cell at which records are counted, shape (n,)."""
+        found = np.zeros(len(self), dtype=np.bool_)
+        found[self.cells] = True
+        return found
+
+    @property
+    def depth(self) -> int:
+        """Number of blocks."""
+        return len(self.blocks)
+
+    @cached_property
+    def level(self) -> IntArray:
+        """The block of each entry, counted from 0, shape (n,)."""
+        return np.repeat(np.arange(self.depth), [b.stop - b.start for b in self.blocks])
+
+    def path(self, entry: int) -> tuple[str, ...]:
+        """Return the names down to an entry: those of its place, and the values that it counts."""
+        block = self.blocks[int(self.level[entry])]
+        [[row, column]] = np.argwhere(block.ids == entry).tolist()
+        return block.path(row, column)
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The paths of all entries, as `path` gives them."""
+        return tuple(path for block in self.blocks for path in block.paths())
+
+    def roll_up(self, cell_counts: npt.ArrayLike) -> IntArray:
+        """Answer every query from the counts of `cells`, shape (..., cells), in that order."""
+        counts = np.asarray(cell_counts, dtype=np.int64)
+        out = np.zeros((*counts.shape[:-1], len(self)), dtype=np.int64)
+        for row, own in zip(
+            out.reshape(-1, len(self)), counts.reshape(-1, counts.shape[-1]), strict=True
+        ):
+            for entries in self.chain:
+                held = entries >= 0
+                np.add.at(row, entries[held], own[held])
+        return out
+
     @cached_property
     def tree(self) -> Tree | None:
         """The entries as a tree in the same order, where all are nested or disjoint; else None."""
@@ -215,6 +260,10 @@ class Workload:
             If a row has another length, or the values are no numbers.
         """
         return np.asarray((self.sums.gaps(self._rows(values)) == 0).all(axis=-1))
+
+    def is_consistent(self, values: npt.ArrayLike) -> bool:
+        """Whether every margin of every row equals the sum of its cells."""
+        return bool(self.consistent_with(values).all())
 
     def same_as(self, other: Workload) -> bool:
         """Whether two workloads have the same entries in the same order."""

@@ -80,8 +80,8 @@ def topdown(
     children's cells add up to the parent's and keep their bounds, structural zeros and exact
     counts. Each cell is then rounded down or up, so that the children's cells still add up and the
     margins change little: from a start by least cost, units move between children and cells as long
-    as the summed change of all counts falls. Ties are broken at random. Cells that a level does not
-    measure take the sums of those below it, with their variances.
+    as the summed change of all counts falls. Ties are broken at random. Margins and cells that a
+    level does not measure take the sums of those below it, with their variances.
 
     Bounds of an area hold for the sums of the areas above it, so that a parent's cells leave its
     children room. Bounds on margins that cross can leave none all the same; then the parent's cells

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +12,13 @@ import numpy.typing as npt
 from congenial import __version__
 from congenial.conditioning.chains import arviz_for
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 
 Values = npt.NDArray[Any]
 
 
 def inference_data(
-    tree: Tree,
+    tree: Tree | Workload,
     groups: Mapping[str, Mapping[str, Values]],
     level_names: Sequence[str] | None = None,
     names: Sequence[str] = (),
@@ -38,7 +39,7 @@ def inference_data(
     level: Values = tree.level
     if level_names is not None:
         level = np.array(level_names)[level]
-    node = {"node": ("node", list(names) or labels(tree)), "level": ("node", level)}
+    node = {"node": ("node", list(names) or labels(cast(Tree, tree))), "level": ("node", level)}
     datasets: dict[str, Any] = {}
     for group, variables in groups.items():
         dims = ("chain", "draw", "node") if group == "posterior" else ("node",)

@@ -17,7 +17,9 @@ import msgspec
 import numpy as np
 
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, PlanError
+from congenial.plan.cross_table import TOTAL, CrossTable, crossing, query_names, smallest
 from congenial.plan.fields import Section, fit, refuse
 from congenial.plan.sections import (
     MEASUREMENTS,
@@ -31,7 +33,7 @@ from congenial.plan.sections import (
     Publication,
     best_method,
 )
-from congenial.wording import nearest, one_of, show
+from congenial.wording import nearest, one_of, reason_of, show
 
 # Tolerance for the sum of the shares of a split, which is 1.
 TOLERANCE = 1e-9
@@ -52,11 +54,14 @@ class Plan(Section, frozen=True):
     method: Method = Method()
     release: Publication = Publication()
     accuracy: Accuracy = Accuracy()
+    table: CrossTable | None = None
 
     def __post_init__(self) -> None:
         """Check each section, which Python code may have built, and the rules beyond types."""
         for name in self.__struct_fields__:
             section = getattr(self, name)
+            if section is None:
+                continue
             fit(msgspec.to_builtins(section, enc_hook=float), type(section), name)
         if self.hierarchy.domain == "lookup" and self.data.lookup is None:
             refuse(
@@ -64,6 +69,7 @@ class Plan(Section, frozen=True):
                 "is 'lookup' and the plan has no data.lookup",
                 "add data.lookup = { source, key, on }, or name a file that lists every node",
             )
+        _check_table(self)
         _check_weight(self)
         _check_exact(self)
         _check_neighbours(self)
@@ -72,9 +78,28 @@ class Plan(Section, frozen=True):
         _check_outputs(self)
 
     @property
-    def level_names(self) -> tuple[str, ...]:
-        """Every level, coarse to fine, the root's first; the position is the level's depth."""
+    def place_names(self) -> tuple[str, ...]:
+        """Every level of the hierarchy, coarse to fine, the root's first."""
         return (ROOT_LEVEL, *self.hierarchy.levels)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Every level of counts, coarse to fine; the position is the level's depth.
+
+        Those of the hierarchy; for a table its queries, such as "county: sex by age".
+        """
+        if self.table is None:
+            return self.place_names
+        return query_names(smallest(self.table, self.place_names))
+
+    @property
+    def crossing(self) -> bool:
+        """Whether margins cross, so that the counts are no tree."""
+        return self.table is not None and crossing(smallest(self.table, self.place_names))
+
+    def domain(self, tree: Tree) -> Tree | Workload:
+        """Return the counts over a hierarchy: its nodes, or the queries of the plan's table."""
+        return tree if self.table is None else self.table.workload(self.place_names, tree)
 
     @property
     def exact_levels(self) -> tuple[str, ...]:
@@ -186,16 +211,29 @@ def _with_method(raw: Mapping[str, object]) -> Mapping[str, object]:
         return raw
     if not isinstance(method, dict) or "name" in method or "sampler" in method:
         return raw
-    return {**raw, "method": {"name": best_method(nonnegative=True).name, **method}}
+    name = best_method(nonnegative=True, crossing=_crosses(raw)).name
+    return {**raw, "method": {"name": name, **method}}
 
 
-def exact_nodes(plan: Plan, tree: Tree) -> tuple[int, ...]:
+def _crosses(raw: Mapping[str, object]) -> bool:
+    """Whether the margins of a plan's data cross; False where they are no table."""
+    try:
+        table = msgspec.convert(raw.get("table"), CrossTable)
+        hierarchy = msgspec.convert(raw.get("hierarchy"), Hierarchy)
+        return crossing(smallest(table, (ROOT_LEVEL, *hierarchy.levels)))
+    except (msgspec.ValidationError, PlanError):
+        return False
+
+
+def exact_nodes(plan: Plan, tree: Tree | Workload) -> tuple[int, ...]:
     """Indices of the nodes that a plan publishes exactly, ascending."""
     entries = plan.invariants.publish_exactly
     return named_nodes(plan, tree, "invariants.publish_exactly", entries)
 
 
-def named_nodes(plan: Plan, tree: Tree, key: str, entries: tuple[str, ...]) -> tuple[int, ...]:
+def named_nodes(
+    plan: Plan, tree: Tree | Workload, key: str, entries: tuple[str, ...]
+) -> tuple[int, ...]:
     """Indices of the nodes that a key of a plan names, ascending.
 
     An entry is a level's name; else a path below the root; else a path from the root; else a name
@@ -205,6 +243,9 @@ def named_nodes(plan: Plan, tree: Tree, key: str, entries: tuple[str, ...]) -> t
     named = [entry for entry in entries if entry not in plan.level_names]
     for level in set(entries).difference(named):
         found.update(np.flatnonzero(tree.level == plan.level_names.index(level)).tolist())
+    if isinstance(tree, Workload):
+        found.update(_entry(tree, key, entry, plan) for entry in named)
+        return tuple(sorted(found))
     ends = {end for entry in named for end in _ends(entry)}
     close = [v for v, name in enumerate(tree.names) if name in ends] if ends else []
     paths = {v: tree.path(v) for v in close}
@@ -228,6 +269,21 @@ def named_nodes(plan: Plan, tree: Tree, key: str, entries: tuple[str, ...]) -> t
     return tuple(sorted(found))
 
 
+def _entry(workload: Workload, key: str, entry: str, plan: Plan) -> int:
+    """Index of a query's count at one place, such as "King: sex=F"."""
+    at, _, what = entry.rpartition(": ")
+    values = {} if what == TOTAL else dict(part.partition("=")[::2] for part in what.split(", "))
+    try:
+        return workload.find(values, at)
+    except ArgumentError as error:
+        names = plan.level_names
+        refuse(
+            key,
+            f"names {entry!r}, which is neither a query nor one of its counts ({reason_of(error)})",
+            f"give {one_of(names)}, or a count such as 'PLACE: {TOTAL}'{nearest(entry, names)}",
+        )
+
+
 def _ends(entry: str) -> tuple[str, ...]:
     """Names that the last node of an entry may have, because names may contain "/" too."""
     parts = entry.split("/")
@@ -243,7 +299,7 @@ def _called(entry: str, paths: Mapping[int, tuple[str, ...]]) -> list[int]:
     return []
 
 
-def _known(plan: Plan, tree: Tree) -> tuple[str, ...]:
+def _known(plan: Plan, tree: Tree | Workload) -> tuple[str, ...]:
     """Names that may have been meant; names found only in the rows are not shown."""
     if plan.hierarchy.domain == "data" or len(tree) > _MOST_COMPARED:
         return ()
@@ -251,19 +307,48 @@ def _known(plan: Plan, tree: Tree) -> tuple[str, ...]:
     return (*("/".join(path[1:]) for path in paths), *tree.names)
 
 
+def _check_table(plan: Plan) -> None:
+    """Check the table against the hierarchy and the method; it makes every query's name."""
+    if plan.table is None:
+        return
+    levels = {name.casefold() for name in plan.place_names}
+    for name in plan.table.readings:
+        if name.casefold() in levels:
+            refuse(
+                "table.attributes",
+                f"has {show(name)}, which is a level, too",
+                "rename the column in one of them, or count it as one of them alone",
+            )
+    if not plan.crossing:
+        return
+    if plan.method.name == "posterior":
+        refuse(
+            "method.name",
+            "is 'posterior' while margins of table.margins cross, for which no posterior is exact",
+            "give 'topdown' or 'imaging', or ask for margins each of which divides the one before",
+        )
+    if plan.privacy.goal is not None:
+        refuse(
+            "privacy.goal",
+            "is given while margins of table.margins cross, for which no split is searched",
+            "give privacy.split, a share for every query",
+        )
+
+
 def _check_weight(plan: Plan) -> None:
     weight = plan.data.weight
-    if weight is not None and weight.casefold() in map(str.casefold, plan.hierarchy.levels):
+    columns = (*plan.hierarchy.levels, *(plan.table.attributes if plan.table is not None else ()))
+    if weight is not None and weight.casefold() in map(str.casefold, columns):
         refuse(
             "data.weight",
-            f"is {show(weight)}, which is a level, too",
+            f"is {show(weight)}, which is {'a level' if plan.table is None else 'counted by'}, too",
             "name the column with the number of records of each row, or leave data.weight out",
         )
 
 
 def _check_exact(plan: Plan) -> None:
     entries, key = plan.invariants.publish_exactly, "invariants.publish_exactly"
-    for entry in entries:
+    for entry in () if plan.table is not None else entries:
         if entry not in plan.level_names and "/" not in entry:
             folded = {v.casefold(): v for v in plan.level_names}
             if entry.casefold() in folded:
@@ -273,10 +358,10 @@ def _check_exact(plan: Plan) -> None:
                     f"give {one_of(plan.level_names)}, or a node's path below the root (did you "
                     f"mean '{folded[entry.casefold()]}'?)",
                 )
-    if plan.hierarchy.levels[-1] in entries:
+    if plan.level_names[-1] in entries:
         refuse(
             key,
-            f"holds {plan.hierarchy.levels[-1]!r}, the deepest level, so that every count would be "
+            f"holds {plan.level_names[-1]!r}, the deepest level, so that every count would be "
             "published exactly and nothing protected",
             "publish coarser levels or single nodes exactly",
         )
@@ -329,7 +414,7 @@ def _check_levels(
                 "exact counts need no noise",
                 f"{remedy} the other levels, or take it out of invariants.publish_exactly",
             )
-        follows = [v for v in exact if levels.index(v) > levels.index(level)]
+        follows = [v for v in exact if levels.index(v) > levels.index(level) and not plan.crossing]
         if number > 0 and follows:
             refuse(
                 key,

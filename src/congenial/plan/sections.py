@@ -351,13 +351,16 @@ class Accuracy(Section, frozen=True):
         return 1.0 - self.confidence
 
 
-def best_method(*, nonnegative: bool) -> Method:
+def best_method(*, nonnegative: bool, crossing: bool = False) -> Method:
     """Return the default method: the one with the least error under a plan's invariants.
 
     Under equalities alone, conditioning costs no privacy and has the least variance. Under bounds,
     conditioning costs privacy and makes sums of counts near zero too large. The table of least
     expected error does neither, and has no larger error than a projection (study *best-table*).
+    Where margins cross it cannot be worked out, and TopDown is taken.
     """
+    if crossing and nonnegative:
+        return Method(name="topdown")
     return Method(name="posterior") if nonnegative else Method()
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from congenial.accounting.calibration.scales import changing_levels
 from congenial.data.sources import matching
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.plan.plan import Plan
 from congenial.releases.accuracy import Margins
 from congenial.releases.model import Model
@@ -19,7 +21,7 @@ def unused_levels(model: Model) -> tuple[str, ...]:
     For example, substituting a record never changes the root's count. Noise there protects nothing,
     and its share of epsilon is not used.
     """
-    changing = changing_levels(model.tree, model.resolved, model.neighbours)
+    changing = changing_levels(model.domain, model.resolved, model.neighbours)
     return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
 
 
@@ -29,22 +31,34 @@ def reversed_levels(model: Model) -> tuple[str, ...]:
     A finer level above a coarser one has this form, such as towns with one county each. Crossing
     attributes, such as counties and sexes, do not, because each node has several children.
     """
-    tree = model.tree
+    tree = _places(model)
     children = np.bincount(tree.parents[tree.parents >= 0], minlength=len(tree))
     named = [
-        len({tree.names[v] for v in np.flatnonzero(tree.level == at.depth)}) for at in model.levels
+        len({tree.names[v] for v in np.flatnonzero(tree.level == depth)})
+        for depth in range(tree.depth)
     ]
-    lone = [float((children[tree.level == at.depth] == 1).mean()) for at in model.levels]
+    lone = [float((children[tree.level == depth] == 1).mean()) for depth in range(tree.depth)]
     return tuple(
-        at.name
-        for at in model.levels[1:-1]
-        if named[at.depth] > named[at.depth + 1] and lone[at.depth] > 0.5
+        name
+        for depth, name in list(enumerate(model.plan.place_names))[1:-1]
+        if named[depth] > named[depth + 1] and lone[depth] > 0.5
     )
+
+
+def _places(model: Model) -> Tree:
+    """The hierarchy of a plan, with a table or without one."""
+    domain = model.domain
+    found = domain.tables[0].geography if isinstance(domain, Workload) else domain
+    if found is None:
+        raise AssertionError("a plan's table has a geography")
+    return found
 
 
 def nested_sums(model: Model, margins: Margins) -> tuple[str, ...]:
     """Sums that name a node and one of its ancestors, and so count the node twice."""
-    parents = np.asarray(model.tree.parents)
+    if isinstance(model.domain, Workload):
+        return ()
+    parents = np.asarray(model.domain.parents)
 
     def nested(nodes: tuple[int, ...]) -> bool:
         named = np.zeros(parents.size, dtype=np.bool_)

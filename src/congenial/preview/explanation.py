@@ -11,7 +11,7 @@ import numpy as np
 
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.data.row_weights import unweighted_source
 from congenial.data.spelling import odd_names
 from congenial.errors import LedgerError
@@ -193,15 +193,15 @@ def explain(
     >>> print(str(found).splitlines()[0])
     10 counts will be released, of 3 levels:
     """
-    model = build_model(plan, build_tree(checked_plan(plan), base=Path(base)))
+    model = build_model(plan, build_domain(checked_plan(plan), base=Path(base)))
     mechanism = choose_method(model)
     reach, guarantee = margins(model, mechanism), claim(model, mechanism.error_bound)
-    basis = find_basis(plan, model.tree, Path(base), total=total, counts=counts, seed=COUNTS_SEED)
+    basis = find_basis(plan, model.domain, Path(base), total=total, counts=counts, seed=COUNTS_SEED)
     asked = total is not None or counts is not None
     drawn = simulated(model, mechanism, basis, asked=asked)
     return Explanation(
         plan,
-        len(model.tree),
+        len(model.domain),
         _forecasts(model, drawn),
         drawn.text,
         mechanism.explain(),
@@ -219,7 +219,7 @@ def explain(
         reversed_levels(model),
         source_missing(plan, Path(base)),
         nested_sums(model, reach),
-        (*unweighted_source(plan, Path(base)), *odd_names(model.tree)),
+        (*unweighted_source(plan, Path(base)), *odd_names(model.domain)),
         *_remaining(plan, Path(base)),
     )
 
@@ -357,7 +357,7 @@ def _cost(explanation: Explanation) -> list[str]:
 
 
 def _order(explanation: Explanation) -> list[str]:
-    names = explanation.plan.level_names
+    names = explanation.plan.place_names
     remarks = [
         f"Check the order: most counts of {level} have one count of {below} below them, and "
         f"{level} has more names; hierarchy.levels goes from coarse to fine."

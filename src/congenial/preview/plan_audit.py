@@ -13,8 +13,9 @@ from congenial.accounting.neighbours.single_moves import worst_move
 from congenial.auditing.finding import Audit, Pair
 from congenial.auditing.space import Space
 from congenial.auditing.trial import CONFIDENCE, Effort, check_confidence, checked_draws, hold
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.errors import EmptyNeighbourhoodError, UnsupportedError
 from congenial.invariants.written import resolve_invariant
 from congenial.noise.additive import Additive
@@ -104,7 +105,7 @@ def audit_plan(
     declares unprotected.
     """
     return audit_model(
-        build_model(plan, build_tree(plan, base=Path(base))),
+        build_model(plan, build_domain(plan, base=Path(base))),
         draws=draws,
         confidence=confidence,
         seed=seed,
@@ -136,6 +137,8 @@ def audit_model(
         further=_entering(model, space),
         effort=effort,
     )
+    if not isinstance(model.domain, Tree):
+        return PlanAudit(model, guarantee, None, drawn, None, seed)
     small = part_of(model)
     try:
         exact = hold(
@@ -177,7 +180,7 @@ def part_of(model: Model) -> Model:
     law = DiscreteLaplace if model.delta is None else DiscreteGaussian
     mechanism = Additive(law(model.mechanism.scales[nodes]), small)
     resolved = resolve_invariant(invariant, len(small), small)
-    return replace(model, tree=small, mechanism=mechanism, invariant=invariant, resolved=resolved)
+    return replace(model, domain=small, mechanism=mechanism, invariant=invariant, resolved=resolved)
 
 
 def _cost(model: Model) -> npt.NDArray[np.float64]:
@@ -196,15 +199,13 @@ def _entering(model: Model, space: Space) -> list[Pair]:
     """Return a pair in which a substituted record passes the row filter and the other does not."""
     if model.neighbours != "substitute" or model.plan.data.where is None:
         return []
-    tree, pinned = model.tree, model.resolved.pinned
-    cost = np.where(pinned, -np.inf, _cost(model))
-    for depth in range(1, tree.depth):
-        nodes = np.flatnonzero(tree.level == depth)
-        cost[nodes] += cost[tree.parents[nodes]]
-    at = int(np.argmax(cost[tree.leaves]))
-    if np.isneginf(cost[tree.leaves][at]):
+    chain = model.domain.chain
+    cost = np.where(model.resolved.pinned, -np.inf, _cost(model))
+    spent = np.where(chain >= 0, cost[chain], 0.0).sum(axis=0)
+    at = int(np.argmax(spent))
+    if np.isneginf(spent[at]):
         return []
-    nobody = np.zeros(tree.leaves.size, dtype=np.int64)
+    nobody = np.zeros(spent.size, dtype=np.int64)
     one: npt.NDArray[np.int64] = nobody.copy()
     one[at] = 1
     return [(space.queries(nobody), space.queries(one))]
@@ -218,12 +219,13 @@ def as_text(found: PlanAudit) -> str:
     lines = [f"Audited: {guarantee.sentence}", "", str(whole), ""]
     for finding in findings:
         if finding.worst is not None and finding.check.startswith("loss"):
-            tree = model.tree if finding.worst[0].size == len(model.tree) else found.part
+            whole_size = finding.worst[0].size == len(model.domain)
+            tree = model.domain if whole_size else found.part
             lines.append(f"Worst pair, {finding.check}: {_text(finding.worst, tree)}.")
     if found.part is not None:
         lines.append(
-            f"Laws were enumerated on {found.part.leaves.size} of {model.tree.leaves.size} leaves "
-            "with the plan's noise, among them the leaves of the worst move."
+            f"Laws were enumerated on {found.part.leaves.size} of {model.domain.leaves.size} "
+            "leaves with the plan's noise, among them the leaves of the worst move."
         )
     else:
         rest = (
@@ -240,7 +242,7 @@ def as_text(found: PlanAudit) -> str:
     return "\n".join(lines)
 
 
-def _text(pair: Pair, tree: Tree | None) -> str:
+def _text(pair: Pair, tree: Tree | Workload | None) -> str:
     if tree is None:
         return "of another size"
     change = (pair[1] - pair[0])[tree.leaves]

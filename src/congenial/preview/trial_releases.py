@@ -46,14 +46,14 @@ class Simulated:
 
 def simulated(model: Model, mechanism: Mechanism, basis: Basis, *, asked: bool) -> Simulated:
     """Simulate releases of counts; slow ones only where these counts were asked for."""
-    best = best_method(nonnegative=model.plan.invariants.nonnegative)
+    best = best_method(nonnegative=model.plan.invariants.nonnegative, crossing=model.plan.crossing)
     beside = _beside(model, best, basis)
     default = "" if beside is None else best.name
     unknown = ""
     own: Forecast | NotSimulated = NotSimulated("")
     if not asked and _is_slow(model):
         unknown = (
-            f"Errors of {model.plan.method.name} are not known: simulating {len(model.tree):,} "
+            f"Errors of {model.plan.method.name} are not known: simulating {len(model.domain):,} "
             "counts under bounds may take minutes; give `total` or `counts` to do it."
         )
     else:
@@ -68,13 +68,13 @@ def simulated(model: Model, mechanism: Mechanism, basis: Basis, *, asked: bool) 
 
 
 def _records(model: Model, basis: Basis) -> str:
-    return f"{int(basis.counts[model.tree.roots].sum()):,} records"
+    return f"{int(basis.counts[model.domain.leaves].sum()):,} records"
 
 
 def _is_slow(model: Model) -> bool:
     """Whether a simulation may take minutes, which depends on the counts and is not foreseen."""
     if model.plan.method.name == "posterior":
-        return len(model.tree) > _MOST_FITTED or work_of_fit(model) > FITTED_WORK
+        return len(model.domain) > _MOST_FITTED or work_of_fit(model) > FITTED_WORK
     if model.plan.method.name != "conditioning" or not model.resolved.has_inequalities:
         return False
     scales = model.mechanism.scales
@@ -88,7 +88,7 @@ def _beside(model: Model, best: Method, basis: Basis) -> Forecast | None:
         return None
     contender = Contender(best.name, best.name, model.plan.privacy.noise, best.norm)
     try:
-        other, _, mechanism = build(model.plan, model.tree, contender)
+        other, _, mechanism = build(model.plan, model.domain, contender)
     except (PrivacyError, UnsupportedError):
         return None
     if _is_slow(other):

@@ -27,6 +27,7 @@ from congenial.wording import on_a_line
 # Why there are no intervals of a kind.
 Obstacle = Literal[
     "bounds-bind",
+    "margins-cross",
     "too-many-counts",
     "inversion-takes-too-much",
     "inversion-needs-wider-tables",
@@ -146,19 +147,23 @@ def margins(model: Model, mechanism: Certified) -> Margins:
     """
     plan = model.plan
     named = {
-        name: named_nodes(plan, model.tree, f"accuracy.sums.{on_a_line(name)}", nodes)
+        name: named_nodes(plan, model.domain, f"accuracy.sums.{on_a_line(name)}", nodes)
         for name, nodes in (plan.accuracy.sums or {}).items()
     }
+    crossing = plan.crossing
     # errors of a best table depend on the counts, bounds or not
     if model.resolved.has_inequalities or plan.method.name == "posterior":
         if plan.release.measurements:
             return _of_measurements(model, named)
-        if not isinstance(mechanism, Conditioned):
-            return _none(model, named, NoIntervals(("bounds-bind",)))
-        return _none(model, named, ByInversion())
-    if isinstance(mechanism, Conditioned):
-        return _of_law(model, mechanism, named)
-    return _of_images(model, cast("Imaged | TopDown", mechanism), named)
+        basis: Basis = NoIntervals(("bounds-bind",))
+        if isinstance(mechanism, Conditioned):
+            basis = NoIntervals(("margins-cross",)) if crossing else ByInversion()
+        return _none(model, named, basis)
+    if not isinstance(mechanism, Conditioned):
+        return _of_images(model, cast("Imaged | TopDown", mechanism), named)
+    if crossing:
+        return _none(model, named, NoIntervals(("margins-cross",)))
+    return _of_law(model, mechanism, named)
 
 
 def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
@@ -166,7 +171,7 @@ def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
     required = model.plan.accuracy.required or {}
     out = []
     for level in model.levels:
-        here = model.tree.level == level.depth
+        here = model.domain.level == level.depth
         margin = _largest(found.margin[here])
         together = None if found.together is None else _largest(found.together[here])
         target = required.get(level.name)
@@ -181,7 +186,7 @@ def simulated_releases(model: Model) -> int:
 
     Fewer simulations give wider margins, which hold all the same.
     """
-    alpha, n = model.plan.accuracy.alpha, len(model.tree)
+    alpha, n = model.plan.accuracy.alpha, len(model.domain)
     # the largest of this number of errors is an error margin
     least = math.ceil(math.log(RISK) / math.log1p(-alpha)) + 1
     draws = min(max(DRAWS, least), max(VALUES // n, min(max(FEWER, least), MOST_VALUES // n)))
@@ -198,8 +203,8 @@ def _of_law(model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]]
     together = None
     if model.plan.accuracy.simultaneous:
         together = np.zeros_like(margin)
-        for depth in range(model.tree.depth):
-            here = (model.tree.level == depth) & ~fixed
+        for depth in range(model.domain.depth):
+            here = (model.domain.level == depth) & ~fixed
             if here.any():  # a union bound over the level; it widens margins little
                 together[here] = error_margins(engine, alpha / float(here.sum()))[here]
     draws = simulated_releases(model)
@@ -219,7 +224,7 @@ def _of_images(
     together = None
     if model.plan.accuracy.simultaneous:
         together = np.zeros_like(margin)
-        here = [np.flatnonzero(model.tree.level == depth) for depth in range(model.tree.depth)]
+        here = [np.flatnonzero(model.domain.level == depth) for depth in range(model.domain.depth)]
         found = stretched(engine, margin, here, alpha, size=draws, rng=source)
         together[np.concatenate(here)] = np.concatenate(found)
     sums = _simulated_sums(model, engine, draws, named)
@@ -264,28 +269,28 @@ def _none(model: Model, named: dict[str, tuple[int, ...]], basis: Basis) -> Marg
 
 
 def _of_measurements(model: Model, named: dict[str, tuple[int, ...]]) -> Margins:
-    tree, alpha = model.tree, model.plan.accuracy.alpha
+    domain, alpha = model.domain, model.plan.accuracy.alpha
     measured, summed = _kinds_of_nodes(model)
     noise, scales = model.mechanism.noise, model.mechanism.scales
     kinds = np.unique(scales[measured])
     # for each node's estimate, the number of measurements of each scale that it sums
-    parts = np.zeros((len(tree), kinds.size), dtype=np.int64)
+    parts = np.zeros((len(domain), kinds.size), dtype=np.int64)
     parts[measured, np.searchsorted(kinds, scales[measured])] = 1
-    for below in _upwards(model, summed):
-        np.add.at(parts, tree.parents[below], parts[below])
-    margin = _margin_of_sums(noise, kinds, parts, np.full(len(tree), alpha))
+    for below, above in _upwards(model, summed):
+        np.add.at(parts, above, parts[below])
+    margin = _margin_of_sums(noise, kinds, parts, np.full(len(domain), alpha))
     together = None
     if model.plan.accuracy.simultaneous:
         # the measurements of a level are independent
-        noisy = np.bincount(tree.level[parts.any(axis=1)], minlength=tree.depth)
+        noisy = np.bincount(domain.level[parts.any(axis=1)], minlength=domain.depth)
         each = -np.expm1(np.log1p(-alpha) / np.maximum(noisy, 1))
-        together = _margin_of_sums(noise, kinds, parts, each[tree.level])
+        together = _margin_of_sums(noise, kinds, parts, each[domain.level])
     sums = []
     for name, nodes in named.items():
-        times = np.zeros(len(tree), dtype=np.int64)
+        times = np.zeros(len(domain), dtype=np.int64)
         times[list(nodes)] = 1
-        for below in reversed(_upwards(model, summed)):
-            times[below] += times[tree.parents[below]]
+        for below, above in reversed(_upwards(model, summed)):
+            np.add.at(times, below, times[above])
         counted = measured & (times > 0)
         margin_of_sum = 0
         if counted.any():
@@ -303,19 +308,25 @@ def _kinds_of_nodes(model: Model) -> tuple[BoolArray, BoolArray]:
     return measured, ~(measured | fixed)
 
 
-def _upwards(model: Model, summed: BoolArray) -> list[IntArray]:
-    """Nodes that determine their parents, level by level, the deepest first."""
-    tree = model.tree
-    nodes = np.flatnonzero((tree.parents >= 0) & summed[tree.parents])
-    return [nodes[tree.level[nodes] == depth] for depth in range(tree.depth - 1, 0, -1)]
+def _upwards(model: Model, summed: BoolArray) -> list[tuple[IntArray, IntArray]]:
+    """Counts that determine others as their sums, and for each that sum; the deepest first."""
+    sums = model.domain.sums
+    above = sums.totals[sums.sum_of_part]
+    taken = summed[above]
+    below, above = sums.parts[taken], above[taken]
+    level = model.domain.level[above]
+    return [
+        (below[at], above[at])
+        for at in (level == d for d in reversed(range(level.max(initial=-1) + 1)))
+    ]
 
 
 def estimates(model: Model, value: IntArray, measured: IntArray) -> IntArray:
     """Unbiased estimate of every count by its own measurement, or by those below it."""
     has, summed = _kinds_of_nodes(model)
     out = np.where(has, measured, np.where(summed, 0, value)).astype(np.int64)
-    for below in _upwards(model, summed):
-        np.add.at(out, model.tree.parents[below], out[below])
+    for below, above in _upwards(model, summed):
+        np.add.at(out, above, out[below])
     return out
 
 

@@ -18,7 +18,9 @@ import numpy as np
 from congenial.data.memory import allowance
 from congenial.data.sources import identifier, literal, literal_glob
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.errors import ReleaseError, StructureError
+from congenial.releases.query_rows import columns_of_margins, key_cells
 from congenial.signals import held
 from congenial.types import IntArray
 from congenial.wording import show
@@ -98,23 +100,37 @@ def is_text(path: Path) -> bool:
 def table_columns(
     level_names: Sequence[str],
     *,
+    readings: Sequence[str] = (),
     intervals: Sequence[str] = (),
     truth: bool = False,
     stamped: bool = False,
 ) -> Columns:
-    """Name and type of each column of a released table."""
+    """Name and type of each column of a released table.
+
+    `readings` are the attributes and groups of a table, whose counts are named by margin too.
+    """
     extra = [*intervals, *(["truth"] if truth else [])]
-    return _columns(level_names, [("value", "BIGINT"), *((v, "BIGINT") for v in extra)], stamped)
+    own = [("value", "BIGINT"), *((v, "BIGINT") for v in extra)]
+    return _columns(level_names, readings, own, stamped)
 
 
-def measurement_columns(level_names: Sequence[str], *, stamped: bool) -> Columns:
+def measurement_columns(
+    level_names: Sequence[str], *, readings: Sequence[str] = (), stamped: bool
+) -> Columns:
     """Name and type of each column of the measurements."""
     own = [("measurement", "BIGINT"), ("noise", "VARCHAR"), ("scale", "DOUBLE")]
-    return _columns(level_names, own, stamped)
+    return _columns(level_names, readings, own, stamped)
 
 
-def _columns(level_names: Sequence[str], own: Sequence[tuple[str, str]], stamped: bool) -> Columns:
+def _columns(
+    level_names: Sequence[str],
+    readings: Sequence[str],
+    own: Sequence[tuple[str, str]],
+    stamped: bool,
+) -> Columns:
     paths = [(name, "VARCHAR") for name in level_names]
+    if readings:
+        paths += columns_of_margins(readings)
     note = [("note", "VARCHAR")] if stamped else []
     return (("level", "BIGINT"), ("level_name", "VARCHAR"), *paths, *own, *note)
 
@@ -122,9 +138,10 @@ def _columns(level_names: Sequence[str], own: Sequence[tuple[str, str]], stamped
 def write_tables(
     directory: Path,
     level_names: Sequence[str],
-    tree: Tree,
+    domain: Tree | Workload,
     value: IntArray,
     *,
+    readings: Sequence[str] = (),
     intervals: Mapping[str, Sequence[int | None]] | None = None,
     truth: IntArray | None = None,
     stamped: bool = False,
@@ -132,28 +149,33 @@ def write_tables(
     """Write the released table twice, as CSV and from that as Parquet."""
     ends = dict(intervals or {})
     columns = table_columns(
-        level_names, intervals=tuple(ends), truth=truth is not None, stamped=stamped
+        level_names,
+        readings=readings,
+        intervals=tuple(ends),
+        truth=truth is not None,
+        stamped=stamped,
     )
     own: list[Sequence[object]] = [value.tolist(), *ends.values()]
     if truth is not None:
         own.append(truth.tolist())
-    lines = _lines(level_names, tree, own, stamped)
+    lines = _lines(level_names, domain, readings, own, stamped)
     _write_both(directory, (CSV, PARQUET), columns, lines)
 
 
 def write_measurements(
     directory: Path,
     level_names: Sequence[str],
-    tree: Tree,
+    domain: Tree | Workload,
     measured: Sequence[int | None],
     noise: Sequence[str],
     scale: Sequence[float | None],
     *,
+    readings: Sequence[str] = (),
     stamped: bool = False,
 ) -> None:
     """Write the noisy measurements twice, as CSV and from that as Parquet, a row a node."""
-    columns = measurement_columns(level_names, stamped=stamped)
-    lines = _lines(level_names, tree, [measured, noise, scale], stamped)
+    columns = measurement_columns(level_names, readings=readings, stamped=stamped)
+    lines = _lines(level_names, domain, readings, [measured, noise, scale], stamped)
     _write_both(directory, MEASUREMENTS, columns, lines)
 
 
@@ -240,9 +262,25 @@ def sha256(path: Path) -> str:
 
 
 def _lines(
-    level_names: Sequence[str], tree: Tree, own: Sequence[Sequence[object]], stamped: bool
+    level_names: Sequence[str],
+    domain: Tree | Workload,
+    readings: Sequence[str],
+    own: Sequence[Sequence[object]],
+    stamped: bool,
 ) -> Iterator[str]:
-    """Yield a line a node: its path, and its entry of each column of its own, empty for None."""
+    """Yield a line a count: its key, and its entry of each column of its own, empty for None."""
+    if isinstance(domain, Workload):
+        named = key_cells(domain, readings, _cell)
+    else:
+        named = _paths(level_names, domain)
+    end = f",{STAMP}\n" if stamped else "\n"
+    texts = [("" if entry is None else str(entry) for entry in column) for column in own]
+    for key, *entries in zip(named, *texts, strict=True):
+        yield f"{key}{','.join(entries)}{end}"
+
+
+def _paths(level_names: Sequence[str], tree: Tree) -> Iterator[str]:
+    """Yield the cells of each node's level and path, with commas between and after."""
     parents, level, cells = tree.parents.tolist(), tree.short_level.tolist(), _cells(tree.names)
     depth, labels = len(level_names), _cells(level_names)
     prefix: dict[int, str] = {-1: ""}
@@ -250,11 +288,9 @@ def _lines(
     for v in rank[~tree.is_leaf[rank]].tolist():  # parents come before their children
         prefix[v] = f"{prefix[parents[v]]}{cells[v]},"
     starts = [f"{at},{label}," for at, label in enumerate(labels)]
-    gaps = ["," * (depth - at) for at in range(1, depth + 1)]
-    end = f",{STAMP}\n" if stamped else "\n"
-    texts = [("" if entry is None else str(entry) for entry in column) for column in own]
-    for parent, at, cell, *entries in zip(parents, level, cells, *texts, strict=True):
-        yield f"{starts[at]}{prefix[parent]}{cell}{gaps[at]},{','.join(entries)}{end}"
+    gaps = ["," * (depth - at + 1) for at in range(1, depth + 1)]
+    for parent, at, cell in zip(parents, level, cells, strict=True):
+        yield f"{starts[at]}{prefix[parent]}{cell}{gaps[at]}"
 
 
 def _cells(names: Sequence[str]) -> Sequence[str]:

@@ -10,10 +10,29 @@ import hashlib
 import json
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
+from congenial.domain.tree import Tree
 from congenial.releases.directory import sha256
 from congenial.releases.model import Model
+from congenial.types import BoolArray
+
+
+def _exact(model: Model) -> tuple[Tree, BoolArray, list[tuple[str, ...]]]:
+    """Places, those whose count of all records is exact, and the paths of other exact counts."""
+    domain, pinned = model.domain, model.resolved.pinned.copy()
+    if isinstance(domain, Tree):
+        return domain, pinned, []
+    tree = domain.tables[0].geography
+    if tree is None:
+        raise AssertionError("a plan's table has a geography")
+    places = np.zeros(len(tree), dtype=np.bool_)
+    for block in domain.blocks:
+        if not block.margin:
+            places[block.table.nodes(block.level)] = pinned[block.entries]
+            pinned[block.entries] = False
+    return tree, places, sorted(domain.path(int(v)) for v in np.flatnonzero(pinned))
 
 
 def fixed(model: Model, base: Path) -> str:
@@ -25,13 +44,13 @@ def fixed(model: Model, base: Path) -> str:
     the same counts. Unequal hashes may also mean the same counts, if two hierarchies have the same
     places.
     """
-    plan, tree = model.plan, model.tree
-    pinned = model.resolved.pinned.copy()
+    plan = model.plan
+    tree, pinned, cells = _exact(model)
     if model.neighbours == "substitute" and plan.data.where is None:
         pinned[tree.parents < 0] = False  # no substitution changes the number of records
     by_rows = plan.hierarchy.domain == "data"
     weight = plan.data.weight
-    if not (pinned.any() or by_rows or weight is not None):
+    if not (pinned.any() or cells or by_rows or weight is not None):
         return ""
     kept = pinned.copy()
     for depth in range(tree.depth - 1, 0, -1):
@@ -53,6 +72,10 @@ def fixed(model: Model, base: Path) -> str:
         "parents": above.tolist(),
         "exact": pinned[nodes].tolist(),
     }
+    if plan.table is not None and cells:
+        readings = plan.table.attributes, plan.table.groups
+        facts["table"] = [cells, *map(msgspec.to_builtins, readings)]
+        facts["columns"] = plan.hierarchy.levels
     if weight is not None:  # otherwise the hash is that of older versions
         facts["weight"] = weight
     text = json.dumps(facts, sort_keys=True).encode("ascii")

@@ -110,7 +110,7 @@ def intervals(
 def _by_margins(
     model: Model, found: Margins, value: IntArray, measured: IntArray | None
 ) -> Intervals:
-    n, resolved = len(model.tree), model.resolved
+    n, resolved = len(model.domain), model.resolved
     known = known_all = found.margin != UNKNOWN
     centre, low, high = value, np.full(n, -np.inf), np.full(n, np.inf)
     if found.source == "measurements" and measured is not None:
@@ -173,7 +173,7 @@ def _by_posterior(model: Model, found: Margins, value: IntArray, why: Obstacle) 
         return _by_margins(model, replace(found, basis=NoIntervals((why, ends.why))), value, None)
     found = replace(found, basis=ByPosterior(why))
     made = _by_margins(model, found, value, None)
-    return replace(made, known=made.known | model.tree.is_leaf, lower=ends[0], upper=ends[1])
+    return replace(made, known=made.known | model.domain.is_leaf, lower=ends[0], upper=ends[1])
 
 
 def _column(ends: IntArray, known: BoolArray) -> list[int | None]:
@@ -181,7 +181,7 @@ def _column(ends: IntArray, known: BoolArray) -> list[int | None]:
 
 
 def _names(model: Model, nodes: list[int]) -> tuple[str, ...]:
-    return tuple("/".join(model.tree.path(v)) for v in nodes)
+    return tuple("/".join(model.domain.path(v)) for v in nodes)
 
 
 def state(model: Model, found: Margins, made: Intervals) -> StatedAccuracy:

@@ -158,10 +158,10 @@ def release(
             model, guarantee, digests, stated, simulation=simulation, debit=debit, prior=drawn.prior
         )
         write_certificate(place / files.CERTIFICATE, certificate)
-    log.info("released %d counts", len(model.tree))
-    settled, odd = _settled(ledger, debit), odd_names(model.tree)
+    log.info("released %d counts", len(model.domain))
+    settled, odd = _settled(ledger, debit), odd_names(model.domain)
     return ReleaseResult(
-        Path(out), len(model.tree), certificate, debit, settled=settled, odd_names=odd
+        Path(out), len(model.domain), certificate, debit, settled=settled, odd_names=odd
     )
 
 
@@ -231,7 +231,7 @@ def _counted(source: RowSource, notify: Notify) -> tuple[Model, IntArray]:
     notify("reading the domain" if public else "counting rows")
     for remark in unweighted(source.plan, source.known):
         log.warning("%s", remark)
-    model = build_model(source.plan, source.tree)
+    model = build_model(source.plan, source.domain)
     if public:
         notify("counting rows")
     counts = source.counted.counts
@@ -245,7 +245,7 @@ def _refuse_before_noise(
 ) -> tuple[Guarantee, Margins]:
     """Refuse all that can be refused before anything is spent; the guarantee is known by then."""
     guarantee = claim(model, mechanism.error_bound)
-    check_pinned(model.resolved, counts, model.invariant, whole=True, domain=model.tree)
+    check_pinned(model.resolved, counts, model.invariant, whole=True, domain=model.domain)
     return guarantee, margins(model, mechanism)
 
 
@@ -276,19 +276,23 @@ def _write_tables(
     stamped: bool,
 ) -> dict[str, str]:
     """Write every file but the certificate; return their digests, by name."""
-    names, written = model.plan.level_names, [files.CSV, files.PARQUET]
+    names, written = model.plan.place_names, [files.CSV, files.PARQUET]
+    readings = () if model.plan.table is None else model.plan.table.readings
     files.write_tables(
         place,
         names,
-        model.tree,
+        model.domain,
         drawn.counts,
+        readings=readings,
         intervals=found.columns,
         truth=truth,
         stamped=stamped,
     )
     if drawn.measurements is not None:
         columns = measurement_rows(model.mechanism, model.resolved.pinned, drawn.measurements)
-        files.write_measurements(place, names, model.tree, *columns, stamped=stamped)
+        files.write_measurements(
+            place, names, model.domain, *columns, readings=readings, stamped=stamped
+        )
         written += files.MEASUREMENTS
     if stamped:
         (place / files.MARKER).write_bytes(files.MARKER_TEXT.encode())

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.errors import ReleaseError
 from congenial.invariants.written import Invariant, consistent, exactly
 from congenial.noise.additive import Additive
 from congenial.noise.law import find_law, law_names
+from congenial.plan.cross_table import MARGIN
 from congenial.releases import directory as files
 from congenial.types import BoolArray, FloatArray
 
@@ -23,7 +25,7 @@ Rows = tuple[list[int | None], list[str], list[float | None]]
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """Noisy measurements of the nodes of a tree, as `congenial.posterior` takes them.
+    """Noisy measurements of nodes or queries, as `congenial.posterior` takes them.
 
     Attributes
     ----------
@@ -35,13 +37,14 @@ class Measurements:
     invariant : Invariant
         Counts add up, and some are exact. Add ``congenial.nonnegative()``: a measurement may be
         negative, but no count is.
-    tree : Tree
+    tree : Tree or Workload
+        What was measured.
     """
 
     y: FloatArray
     mechanism: Additive
     invariant: Invariant
-    tree: Tree
+    tree: Tree | Workload
 
 
 def read_measurements(path: str | Path) -> Measurements:
@@ -87,6 +90,11 @@ def read_measurements(path: str | Path) -> Measurements:
         raise ReleaseError(
             f"{file} has the columns {', '.join(names)}; give the measurements.parquet of a "
             "release."
+        )
+    if MARGIN in names[3 : names.index("measurement")]:
+        raise ReleaseError(
+            f"{file} has measurements of a table's margins; take the `measurements` of "
+            "read_release(directory), which knows the table."
         )
     tree = files.tree_of(table, names[2 : names.index("measurement")], file.name)
     noise = np.array([str(law) for law in table.column("noise")])

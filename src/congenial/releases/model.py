@@ -15,6 +15,7 @@ from congenial.accounting.calibration.scales import (
     changing_levels,
     goal_split,
     level_scales,
+    workload_scales,
 )
 from congenial.accounting.guarantee import (
     ZCDP_DELTA,
@@ -32,8 +33,10 @@ from congenial.accounting.neighbours.scope import (
     on_levels,
 )
 from congenial.accounting.neighbours.single_moves import Neighbours
+from congenial.domain.table import Margin
 from congenial.domain.tree import Tree
-from congenial.errors import PlanError, PrivacyError
+from congenial.domain.workload import Workload
+from congenial.errors import PlanError, PrivacyError, UnsupportedError
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import (
@@ -48,6 +51,7 @@ from congenial.namespaces import renamed
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import MOST_TABULATED
 from congenial.noise.law import find_law
+from congenial.plan.cross_table import MARGIN
 from congenial.plan.plan import Plan, exact_nodes
 from congenial.plan.sections import MOST_EPSILON, OWN_COLUMNS
 from congenial.types import BoolArray, FloatArray
@@ -74,15 +78,26 @@ class Model:
     """Everything a release is drawn from, except the confidential counts."""
 
     plan: Plan
-    tree: Tree
-    mechanism: Additive  # The plan's noise, one scale a node.
+    domain: Tree | Workload  # The counts: nodes, or queries of the plan's table.
+    mechanism: Additive  # The plan's noise, one scale a count.
     invariant: Invariant
-    resolved: ResolvedInvariant  # The invariant resolved for the tree.
+    resolved: ResolvedInvariant  # The invariant resolved for the domain.
     split: Mapping[int, float]  # Share of the noise's budget for each level, by depth.
     # The delta at which zCDP is converted to epsilon, for Gaussian noise. The rest of the plan's
     # delta is kept for the numerical error of a draw. None for Laplace noise.
     delta: float | None = None
     engine = renamed("engine", "the release's mechanism", lambda self: choose_method(self))  # noqa: PLW0108
+
+    @property
+    def tree(self) -> Tree:
+        """The counts as a tree, in their order; refused where margins cross."""
+        found = self.domain.tree if isinstance(self.domain, Workload) else self.domain
+        if found is None:
+            raise UnsupportedError(
+                "margins of table.margins cross, so that the counts are no tree; ask for margins "
+                "each of which divides the one before."
+            )
+        return found
 
     @property
     def neighbours(self) -> Neighbours:
@@ -104,7 +119,7 @@ class Model:
         """How each level is measured, coarse to fine."""
         out = []
         for depth, name in enumerate(self.plan.level_names):
-            here = self.tree.level == depth
+            here = self.domain.level == depth
             scales = self.mechanism.scales[here & ~self.resolved.pinned]
             finite = scales[np.isfinite(scales)]
             out.append(
@@ -139,19 +154,25 @@ def choose_method(model: Model) -> Certified:
         return cast(Certified, BestTable(model.mechanism, model.resolved, method.loss))
     from congenial.conditioning.sampler import find_sampler
 
-    return find_sampler(method.sampler).condition(model.mechanism, model.resolved)
+    conditioned = find_sampler(method.sampler).condition(model.mechanism, model.resolved)
+    if model.plan.crossing and not conditioned.error_bound < 1.0:
+        raise UnsupportedError(
+            "method.name is 'conditioning', and no sampler with a bounded error draws from margins "
+            "that cross as those of table.margins do; give 'topdown' or 'imaging'."
+        )
+    return conditioned
 
 
-def invariant_of(plan: Plan, tree: Tree, nodes: Sequence[int]) -> Invariant:
-    """Return the invariant of a plan on a tree, some of whose nodes are published exactly."""
+def invariant_of(plan: Plan, tree: Tree | Workload, nodes: Sequence[int]) -> Invariant:
+    """Return the invariant of a plan, some of whose counts are published exactly."""
     invariant = consistent(tree)
     if nodes:
         invariant = invariant & exactly(list(nodes))
     return invariant & nonnegative() if plan.invariants.nonnegative else invariant
 
 
-def build_model(plan: Plan, tree: Tree) -> Model:
-    """Calibrate the noise that a plan asks for on the nodes of a tree."""
+def build_model(plan: Plan, tree: Tree | Workload) -> Model:
+    """Calibrate the noise that a plan asks for on the nodes of a tree, or on queries."""
     _check_names(plan, tree)
     invariant = invariant_of(plan, tree, exact_nodes(plan, tree))
     resolved = resolve_invariant(invariant, len(tree), tree)
@@ -163,7 +184,9 @@ def build_model(plan: Plan, tree: Tree) -> Model:
     return Model(plan, tree, mechanism, invariant, resolved, split)
 
 
-def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, resolved: ResolvedInvariant) -> Model:
+def _gaussian(
+    plan: Plan, tree: Tree | Workload, invariant: Invariant, resolved: ResolvedInvariant
+) -> Model:
     """Model with zCDP noise; a part of delta is kept for a draw's numerical error."""
     epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
     kept = KEPT * delta
@@ -203,11 +226,25 @@ def _check_width(plan: Plan, mechanism: Additive) -> None:
 
 
 def _calibrated(
-    plan: Plan, tree: Tree, resolved: ResolvedInvariant, delta: float | None
+    plan: Plan, tree: Tree | Workload, resolved: ResolvedInvariant, delta: float | None
 ) -> tuple[dict[int, float], FloatArray]:
     """Shares by depth, and the scale of the noise at each node."""
     neighbours = plan.privacy.neighbours
     split = _split(plan, tree, resolved, neighbours, delta)
+    if isinstance(tree, Workload):
+        by_block: dict[int, dict[Margin, float]] = {}
+        for at, share in split.items():
+            block = tree.blocks[at]
+            by_block.setdefault(block.level, {})[block.margin] = share
+        return split, workload_scales(
+            tree,
+            resolved,
+            epsilon=plan.privacy.epsilon,
+            neighbours=neighbours,
+            split=by_block,
+            method=_method(plan),
+            delta=delta,
+        )
     scales = level_scales(
         tree,
         resolved,
@@ -234,8 +271,8 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
         least = 1.05 * model.plan.privacy.epsilon * sampler_error / ERROR_LIMIT
         wider = f"an epsilon of {least:.2g} or more" if least <= MOST_EPSILON else "fewer counts"
         raise PrivacyError(
-            f"a draw of {len(model.tree)} counts has a numerical error of {sampler_error:.2g}, and "
-            f"the limit is {ERROR_LIMIT:g}, because privacy.epsilon "
+            f"a draw of {len(model.domain)} counts has a numerical error of {sampler_error:.2g}, "
+            f"and the limit is {ERROR_LIMIT:g}, because privacy.epsilon "
             f"{model.plan.privacy.epsilon:g} takes wide noise; ask for {wider}."
         )
     state = conditioned_guarantee if model.plan.method.name == "conditioning" else imaged_guarantee
@@ -266,19 +303,23 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
 
 def exposed(model: Model, found: Guarantee) -> tuple[Exposed, ...]:
     """Name what is published outside a guarantee: whole levels by name, other nodes by path."""
-    tree, pinned = model.tree, model.determined
+    domain, pinned = model.domain, model.determined
     if found.moves is None:
         raise AssertionError("a guarantee of noise on a tree knows what neighbours change")
     same = ~(found.moves.changes | pinned)
-    out: list[Exposed] = [*all_records(same, tree, model.neighbours)]
-    out += on_levels(tree, pinned, same, model.plan.level_names)
+    out: list[Exposed] = [*all_records(same, domain, model.neighbours)]
+    out += on_levels(domain, pinned, same, model.plan.level_names)
     if model.plan.hierarchy.domain == "data":
         out.append(OccurringNodes())
     return tuple(out)
 
 
 def _split(
-    plan: Plan, tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours, delta: float | None
+    plan: Plan,
+    tree: Tree | Workload,
+    resolved: ResolvedInvariant,
+    neighbours: Neighbours,
+    delta: float | None,
 ) -> dict[int, float]:
     """Shares by depth: given, found for the goal, or equal over the levels that can change."""
     privacy = plan.privacy
@@ -292,8 +333,11 @@ def _split(
                     "are the same in all neighbouring datasets, so that noise there protects "
                     "nothing; leave it out."
                 )
+        nested = tree.tree if isinstance(tree, Workload) else tree
+        if nested is None:
+            raise AssertionError("a plan whose margins cross has no goal")
         return goal_split(
-            tree,
+            nested,
             resolved,
             goal,
             epsilon=privacy.epsilon,
@@ -308,7 +352,11 @@ def _split(
 
 
 def _by_depth(
-    plan: Plan, tree: Tree, resolved: ResolvedInvariant, key: str, given: Mapping[str, float]
+    plan: Plan,
+    tree: Tree | Workload,
+    resolved: ResolvedInvariant,
+    key: str,
+    given: Mapping[str, float],
 ) -> dict[int, float]:
     """Shares or weights of levels by depth instead of by name."""
     found = {}
@@ -323,11 +371,17 @@ def _by_depth(
     return found
 
 
-def _check_names(plan: Plan, tree: Tree) -> None:
+def _check_names(plan: Plan, tree: Tree | Workload) -> None:
     for name in plan.hierarchy.levels:
         if name.casefold() in OWN_COLUMNS:
             raise PlanError(
                 f"hierarchy.levels names {name!r}, which the released table uses for a column of "
+                "its own; give the column another name in the source and in the plan."
+            )
+    for name in () if plan.table is None else plan.table.readings:
+        if name.casefold() in (*OWN_COLUMNS, MARGIN):
+            raise PlanError(
+                f"table.attributes names {name!r}, which the released table uses for a column of "
                 "its own; give the column another name in the source and in the plan."
             )
     if tree.depth != len(plan.level_names):

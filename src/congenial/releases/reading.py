@@ -15,11 +15,12 @@ import numpy.typing as npt
 from congenial.accounting.mechanism import Certified
 from congenial.conditioning.chains import arviz_for
 from congenial.domain.tree import Tree
-from congenial.errors import ArgumentError, CongenialError, ReleaseError
+from congenial.domain.workload import Workload
+from congenial.errors import ArgumentError, CongenialError, ReleaseError, UnsupportedError
 from congenial.inference import exports
 from congenial.inference.posteriors import Posterior, posterior
 from congenial.inference.priors import Prior
-from congenial.invariants.written import nonnegative
+from congenial.invariants.written import consistent, exactly, nonnegative
 from congenial.namespaces import renamed
 from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
@@ -29,6 +30,7 @@ from congenial.releases.directory import FileRows
 from congenial.releases.intervals import interval_columns
 from congenial.releases.measurements import Measurements, read_measurements
 from congenial.releases.model import Model, build_model, choose_method
+from congenial.releases.query_rows import workload_of
 from congenial.releases.table_posterior import posterior_of_table
 from congenial.types import IntArray
 from congenial.wording import reason_of
@@ -47,8 +49,8 @@ class Release:
     certificate : Certificate
     plan : Plan
         That of the certificate.
-    tree : Tree
-        The nodes, in the order of the released table.
+    domain : Tree or Workload
+        The nodes, or the queries of a table, in the order of the released table.
     values : ndarray of int64, shape (n,)
         Released counts.
     csv, parquet : FileRows
@@ -60,7 +62,7 @@ class Release:
     directory: Path
     certificate: Certificate
     plan: Plan
-    tree: Tree
+    domain: Tree | Workload
     values: IntArray
     csv: FileRows
     parquet: FileRows
@@ -72,13 +74,25 @@ class Release:
         return f"Release(directory={self.directory!r})"
 
     @property
+    def tree(self) -> Tree:
+        """The nodes, in the order of the released table.
+
+        Raises UnsupportedError if the release is of a table, whose queries are in `domain`.
+        """
+        if isinstance(self.domain, Workload):
+            raise UnsupportedError(
+                "the release is of a table, which has queries and no nodes; take its `domain`."
+            )
+        return self.domain
+
+    @property
     def names(self) -> tuple[str, ...]:
-        """Name of every node, without its path."""
-        return self.tree.names
+        """Name of every count, without the path of a node."""
+        return self.domain.names
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Name of every level, coarse to fine; ``tree.level`` has the level of each node."""
+        """Name of every level, coarse to fine; ``domain.level`` has the level of each count."""
         return self.plan.level_names
 
     def value(self, node: int | str) -> int:
@@ -88,7 +102,7 @@ class Release:
     @cached_property
     def model(self) -> Model:
         """The noise and the invariant of the release, worked out from its plan and nodes."""
-        return build_model(self.plan, self.tree)
+        return build_model(self.plan, self.domain)
 
     @cached_property
     def mechanism(self) -> Certified:
@@ -98,7 +112,16 @@ class Release:
     @cached_property
     def measurements(self) -> Measurements | None:
         """The noisy measurements of the release; None if they are not published."""
-        return None if self.measured_rows is None else read_measurements(self.directory)
+        if self.measured_rows is None:
+            return None
+        if isinstance(self.domain, Workload):
+            column = self.measured_rows[1].column("measurement")
+            y = np.array([np.nan if v is None else v for v in column], dtype=np.float64)
+            known = consistent(self.domain)
+            if self.model.resolved.pinned.any():
+                known = known & exactly(np.flatnonzero(self.model.resolved.pinned).tolist())
+            return Measurements(y, self.model.mechanism, known, self.domain)
+        return read_measurements(self.directory)
 
     def posterior(
         self, prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat"
@@ -193,7 +216,11 @@ class Release:
             "made": self.certificate.made,
         }
         return exports.inference_data(
-            self.tree, groups, level_names=self.levels, attributes=attributes
+            self.domain,
+            groups,
+            level_names=self.levels,
+            names=self.names if isinstance(self.domain, Workload) else (),
+            attributes=attributes,
         )
 
 
@@ -248,14 +275,21 @@ def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
     """Read both tables of a release, and rebuild its tree."""
     csv, parquet = files.read_tables(place)
     stamped = certificate.simulation is not None
+    names = plan.place_names
+    readings = () if plan.table is None else plan.table.readings
     expected = files.table_columns(
-        plan.level_names,
+        names,
+        readings=readings,
         intervals=interval_columns(simultaneous=plan.accuracy.simultaneous),
         truth=certificate.simulation is not None and certificate.simulation.with_truth,
         stamped=stamped,
     )
     _check_columns((csv, parquet), expected, (files.CSV, files.PARQUET))
-    tree = files.tree_of(parquet, plan.level_names, files.PARQUET)
+    domain: Tree | Workload
+    if plan.table is None:
+        domain = files.tree_of(parquet, names, files.PARQUET)
+    else:
+        domain = workload_of(parquet.rows, plan, files.PARQUET)
     for row in parquet.rows:
         if row[2] != plan.hierarchy.root:
             raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
@@ -271,9 +305,9 @@ def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
     measured = None
     if plan.release.measurements:
         measured = files.read_measurement_tables(place)
-        columns = files.measurement_columns(plan.level_names, stamped=stamped)
+        columns = files.measurement_columns(names, readings=readings, stamped=stamped)
         _check_columns(measured, columns, files.MEASUREMENTS)
-        rows, wide = measured[1].rows, 2 + len(plan.level_names)
+        rows, wide = measured[1].rows, [name for name, _ in expected].index("value")
         if len(rows) != len(parquet.rows) or any(
             own[:wide] != row[:wide] for own, row in zip(rows, parquet.rows, strict=True)
         ):
@@ -283,7 +317,7 @@ def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
             )
         _check_size(measured[1], ("measurement",), files.MEASUREMENTS_PARQUET)
     values = np.array(value, dtype=np.int64)
-    return Release(place, certificate, plan, tree, values, csv, parquet, measured)
+    return Release(place, certificate, plan, domain, values, csv, parquet, measured)
 
 
 def _check_size(table: FileRows, columns: Sequence[str], name: str) -> None:

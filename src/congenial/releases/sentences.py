@@ -10,7 +10,6 @@ import numpy as np
 
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.neighbours.scope import AllRecords, covered, exposed_text
-from congenial.plan.sections import best_method
 from congenial.releases.accuracy import (
     Basis,
     ByInversion,
@@ -351,6 +350,7 @@ def records_of_rows(certificate: Statement) -> str:
 _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
     {
         "bounds-bind": "where bounds bind, errors depend on the confidential counts",
+        "margins-cross": "no law of errors is worked out for conditioned margins that cross",
         "too-many-counts": "there are too many counts to simulate releases",
         "inversion-takes-too-much": "the inversion would take too much memory or time",
         "inversion-needs-wider-tables": "the inversion needs wider tables than are tried",
@@ -363,7 +363,8 @@ _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
     }
 )
 # Keys of a plan under which every count has an interval, with bounds or without.
-_MEASURED = 'method.name = "imaging" and release.publish = ["table", "measurements"]'
+_PUBLISHED = 'release.publish = ["table", "measurements"]'
+_MEASURED = f'method.name = "imaging" and {_PUBLISHED}'
 # With fewer simulated releases than this, margins are wider by a tenth or more.
 _MANY = 2_000
 
@@ -420,9 +421,11 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
             why = "; ".join(_OBSTACLES[one] for one in obstacles)
             text = f"No error margin is known for a count that is not exact: {why}."
             each = (
-                "A plan without bounds has margins. So does a plan with imaging or topdown that "
-                "publishes its measurements, at no further cost in privacy."
+                "A plan with imaging or topdown that publishes its measurements has margins, at no "
+                "further cost in privacy."
             )
+            if "margins-cross" not in obstacles:
+                each += " So does a plan without bounds."
     return f"{text} {each}"
 
 
@@ -433,6 +436,8 @@ def missing_intervals(certificate: Statement) -> str:
             which, remedy = "Only exact counts have", 'method.name = "conditioning"'
         case NoIntervals():
             which, remedy = "Only exact counts have", _MEASURED
+            if not isinstance(certificate.method, ByConditioning):
+                remedy = _PUBLISHED
         case ByPosterior():
             which, remedy = "Only the lowest level and exact counts have", _MEASURED
         case _:
@@ -455,8 +460,8 @@ def conditioning_on_bounds(gamma: float, shown: str = "congenial explain shows")
     )
     return (
         f"Conditioning on bounds costs accuracy: {wider * (gamma > 0.0)}sums of many counts near "
-        f'zero come out too large. The default method, "{best_method(nonnegative=True).name}", '
-        f"pays nothing for bounds; {shown} the errors of both."
+        f"zero come out too large. The default method pays nothing for bounds; {shown} the errors "
+        "of both."
     )
 
 

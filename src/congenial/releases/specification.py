@@ -349,17 +349,17 @@ def claim_of(model: Model, guarantee: Guarantee) -> Claim:
 
 def worst_neighbours(model: Model, guarantee: Guarantee) -> WorstNeighbours:
     """Name the pair that a guarantee charges the most, unless its nodes are confidential."""
-    tree, named = model.tree, model.plan.hierarchy.domain != "data"
-    pair = worst_pair(model.mechanism, model.resolved, tree, guarantee, one_sided=model.one_sided)
-    origin = tree.path(pair.origin) if named else None
+    domain, named = model.domain, model.plan.hierarchy.domain != "data"
+    pair = worst_pair(model.mechanism, model.resolved, domain, guarantee, one_sided=model.one_sided)
+    origin = domain.path(pair.origin) if named else None
     losses = (pair.changed, pair.base_loss, pair.loss)
     if pair.destination is None:
         return RecordEnters(origin, *losses)
-    return RecordMoves(origin, tree.path(pair.destination) if named else None, *losses)
+    return RecordMoves(origin, domain.path(pair.destination) if named else None, *losses)
 
 
 def _invariants(model: Model) -> tuple[Mandate, ...]:
-    found: list[Mandate] = [WholeNumbers(), SumsOfParts(int((~model.tree.is_leaf).sum()))]
+    found: list[Mandate] = [WholeNumbers(), SumsOfParts(int((~model.domain.is_leaf).sum()))]
     listed = model.plan.invariants.publish_exactly
     if listed:
         found.append(PublishedExactly(int(model.resolved.pinned.sum()), listed))

@@ -12,12 +12,14 @@ from string import Template
 
 import numpy as np
 
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.inference.noise_intervals import noise_margin
 from congenial.preview.comparison.expected import NotSimulated, draws_for, work_of_fit
 from congenial.releases import sentences
 from congenial.releases.model import Level
 from congenial.releases.reading import Release
-from congenial.types import FloatArray
+from congenial.types import FloatArray, IntArray
 from congenial.verification.checks import Check
 
 # Characters that could end a script element, open a comment in it, or end a line.
@@ -34,7 +36,7 @@ def render(release: Release, checks: Sequence[Check], errors: FloatArray | NotSi
 
     The same release gives the same text.
     """
-    certificate, tree = release.certificate, release.tree
+    certificate, domain = release.certificate, release.domain
     kind = "private" if certificate.simulation is None else "simulated"
     title = f"{certificate.plan['hierarchy']['root']}: {kind} counts"
     unmeasured = release.measurements is None
@@ -50,7 +52,7 @@ def render(release: Release, checks: Sequence[Check], errors: FloatArray | NotSi
         title=_safe(title),
         stamp=stamp,
         lead=_paragraphs(
-            sentences.lead(certificate, len(tree), int(release.model.determined.sum()))
+            sentences.lead(certificate, len(domain), int(release.model.determined.sum()))
         ),
         protected=_items(sentences.protected(certificate)),
         unprotected=_items(sentences.unprotected(certificate)),
@@ -80,11 +82,12 @@ def embedded(release: Release) -> str:
     measurements. `exact` distinguishes a count without noise from one whose noise is most often
     zero. If `bent`, bounds make errors depend on the counts, which have intervals but no margin.
     """
-    tree = release.tree
-    order = np.argsort(tree.level, kind="stable")
-    rank = np.empty(len(tree), dtype=np.int64)
-    rank[order] = np.arange(len(tree))
-    above = tree.parents[order]
+    domain = release.domain
+    order = np.argsort(domain.level, kind="stable")
+    rank = np.empty(len(domain), dtype=np.int64)
+    rank[order] = np.arange(len(domain))
+    parents, names = _shown_in(domain)
+    above = parents[order]
     lower, upper = (
         [end if isinstance(end, int) else None for end in (ends[v] for v in order)]
         for ends in map(release.parquet.column, ("lower", "upper"))
@@ -94,9 +97,9 @@ def embedded(release: Release) -> str:
         measured = [None if np.isnan(y) else int(y) for y in release.measurements.y[order]]
     columns = {
         "levels": [level.name for level in release.model.levels],
-        "level": tree.level[order].tolist(),
+        "level": domain.level[order].tolist(),
         "parent": np.where(above < 0, -1, rank[above]).tolist(),
-        "name": [tree.names[v] for v in order],
+        "name": [names[v] for v in order],
         "value": release.values[order].tolist(),
         "lower": lower,
         "upper": upper,
@@ -107,12 +110,35 @@ def embedded(release: Release) -> str:
     return json.dumps(columns, ensure_ascii=False, separators=(",", ":")).translate(_IN_SCRIPT)
 
 
+def _shown_in(domain: Tree | Workload) -> tuple[IntArray, Sequence[str]]:
+    """The count that each is shown under, -1 for none, and its name there.
+
+    Counts of a table are shown under the total of their place, or of the closest place above it.
+    """
+    if isinstance(domain, Tree):
+        return domain.parents, domain.names
+    paths = domain.paths
+    totals = {
+        paths[v]: v
+        for block in domain.blocks
+        if not block.margin
+        for v in range(block.start, block.stop)
+    }
+    parents, names = np.full(len(paths), -1, dtype=np.int64), []
+    for v, path in enumerate(paths):
+        known = (k for k in range(len(path) - 1, 0, -1) if path[:k] in totals)
+        start = next(known, 0)
+        parents[v] = totals[path[:start]] if start else -1
+        names.append("/".join(path[start:]))
+    return parents, names
+
+
 def _level(
     level: Level, release: Release, errors: FloatArray | NotSimulated, *, asked: bool
 ) -> str:
     """Write the row of a level in the table of accuracy."""
     certificate, exact = release.certificate, release.model.determined
-    here = release.tree.level == level.depth
+    here = release.domain.level == level.depth
     stated = certificate.accuracy.levels[level.depth]
     margin = sentences.level_margin(certificate, stated.margin, _reach(release)[here & ~exact])
     expected = "not known" if isinstance(errors, NotSimulated) else _number(errors[here].mean())
@@ -150,7 +176,7 @@ def _expected(errors: FloatArray | NotSimulated, release: Release) -> str:
     """Say how expected errors were computed, or why there are none."""
     if isinstance(errors, NotSimulated):
         return f"Expected errors are not known, as no release could be simulated: {errors.why}."
-    draws = draws_for(len(release.tree), work_of_fit(release.model))
+    draws = draws_for(len(release.domain), work_of_fit(release.model))
     return (
         f"Expected errors are means over {draws:,} simulated release{'s' * (draws != 1)} in which "
         "the true counts are taken to be the released ones; no confidential count was used."

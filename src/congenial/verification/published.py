@@ -125,7 +125,7 @@ def _same(model: Model, found: Intervals, release: Release) -> bool:
         return False
     if not differ or found.source != "posterior":
         return not differ
-    at, free = np.array(differ, dtype=np.int64), model.tree.is_leaf & ~model.determined
+    at, free = np.array(differ, dtype=np.int64), model.domain.is_leaf & ~model.determined
     made = [[stated[end][v] for v in differ] for end in ("lower", "upper")]
     if not free[at].all() or not all(isinstance(end, int) for end in (*made[0], *made[1])):
         return False

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from congenial.domain.workload import Workload
 from congenial.errors import CongenialError, ReleaseError
 from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
 from congenial.plan.plan import Plan
@@ -99,7 +100,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     except ReleaseError as error:
         yield Check("table", False, str(error))
         return
-    yield Check("table", True, f"{len(release.tree)} nodes, each once, every one below its parent")
+    yield Check("table", True, _listed(release))
     for check in _OF_TABLE:
         yield check(release)
     yield from _claims(release, ledger or beside(place, plan.privacy.ledger))
@@ -107,6 +108,13 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     yield from check_measurements(release)
     yield check_intervals(release)
     yield _simulation(place, release)
+
+
+def _listed(release: Release) -> str:
+    """Say what a release counts, whose rows were compared when it was read."""
+    if release.plan.table is None:
+        return f"{len(release.domain)} nodes, each once, every one below its parent"
+    return f"{len(release.domain)} counts, those of the plan's table at its places, each once"
 
 
 def _certificate(certificate: Certificate) -> Check:
@@ -151,7 +159,9 @@ def _same(release: Release) -> Check:
 
 
 def _leaves(release: Release) -> Check:
-    tree = release.tree
+    tree = release.domain
+    if isinstance(tree, Workload):  # its rows were compared with the plan's when they were read
+        return Check("levels", True, "every place reaches the deepest level")
     short = int((tree.level[tree.leaves] != len(release.plan.level_names) - 1).sum())
     missing = f"{short} branches end before the deepest level, so rows are missing"
     return judged("levels", short == 0, "every branch reaches the deepest level", missing)
@@ -172,18 +182,19 @@ def _is_integer(text: object) -> bool:
 
 def _additive(release: Release) -> Check:
     # sums of Python integers cannot overflow, whatever the file says
-    tree, value = release.tree, [int(v) for v in release.values]
-    below = [0] * len(tree)
-    for v in range(len(tree)):
-        parent = int(tree.parents[v])
-        if parent >= 0:
-            below[parent] += value[v]
-    inner = np.flatnonzero(~tree.is_leaf)
-    wrong = [int(v) for v in inner if below[v] != value[v]]
+    domain, value = release.domain, [int(v) for v in release.values]
+    sums, below = domain.sums, dict.fromkeys(domain.sums.totals.tolist(), 0)
+    totals = sums.totals[sums.sum_of_part].tolist()
+    for total, part in zip(totals, sums.parts.tolist(), strict=True):
+        below[total] += value[part]
+    wrong = [total for total, found in below.items() if found != value[total]]
+    kind, parts = (
+        ("margins", "parts") if isinstance(domain, Workload) else ("inner nodes", "children")
+    )
     if wrong:
-        shown = "/".join(tree.path(wrong[0]))
-        return Check("additivity", False, f"{shown} is not the sum of its children")
-    return Check("additivity", True, f"all {inner.size} inner nodes are the sums of their children")
+        shown = "/".join(domain.path(wrong[0]))
+        return Check("additivity", False, f"{shown} is not the sum of its {parts}")
+    return Check("additivity", True, f"all {len(below)} {kind} are the sums of their {parts}")
 
 
 def _bounds(release: Release) -> Check:
@@ -191,7 +202,7 @@ def _bounds(release: Release) -> Check:
         return Check("bounds", True, "the plan asks for none")
     below = np.flatnonzero(release.values < 0)
     if below.size:
-        shown = "/".join(release.tree.path(int(below[0])))
+        shown = "/".join(release.domain.path(int(below[0])))
         return Check("bounds", False, f"{below.size} values are negative, the first at {shown}")
     return Check("bounds", True, "no value is negative")
 
@@ -278,7 +289,7 @@ def _simulation(place: Path, release: Release) -> Check:
         truth = np.array(release.parquet.column("truth"), dtype=np.int64)
         if not (truth[pinned] == release.values[pinned]).all():
             return Check("simulation", False, "an exact count differs from its true count")
-        if truth.min() < 0 or not release.tree.is_consistent(truth):
+        if truth.min() < 0 or not release.domain.is_consistent(truth):
             return Check("simulation", False, "the true counts do not add up, or one is negative")
     text = f"{STAMP}, and every part says so"
     return judged("simulation", stamped, text, "a part of this simulation lacks its stamp")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.data.counts import build_tree, count
+from congenial.data.counts import build_domain, count
 from congenial.errors import (
     ArgumentError,
     DataError,
@@ -193,7 +193,7 @@ def test_an_earlier_release_may_give_the_counts(tmp_path):
 
 def result_of(plan, base, contender, replicates, seed=7):
     """Return what one contender's releases are like."""
-    tree = build_tree(plan, base=base)
+    tree = build_domain(plan, base=base)
     x = tree.roll_up(np.array(list(SMALL.values())))
     source = cg.seeded(seed)
     return simulate(plan, tree, contender, x, replicates=replicates, source=source)
@@ -220,7 +220,7 @@ def test_the_tally_equals_that_of_the_draws(tmp_path, name):
     plan = plan_at(tmp_path)
     contender = next(c for c in contenders(plan) if c.name == name)
     found = result_of(plan, tmp_path, contender, 30)
-    tree = build_tree(plan, base=tmp_path)
+    tree = build_domain(plan, base=tmp_path)
     x = tree.roll_up(np.array(list(SMALL.values())))
     source = cg.seeded(7)
     _, _, engine = build(plan, tree, contender)

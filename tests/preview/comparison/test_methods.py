@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import congenial as cg
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.plan.plan import read_plan
 from congenial.preview.comparison.methods import build, contenders, variant
 from support.city import TRIPS, make_city
@@ -32,7 +32,7 @@ def test_a_variant_changes_only_method_noise_and_ledger(tmp_path):
 def test_unmeasured_levels_of_noise_alone_are_sums(tmp_path):
     privacy = 'neighbours = "substitute"\nepsilon = 1.0\nsplit = { zone = 1.0 }'
     plan = plan_at(tmp_path, privacy=privacy, invariants="nonnegative = true")
-    tree = build_tree(plan, base=tmp_path)
+    tree = build_domain(plan, base=tmp_path)
     contender = next(c for c in contenders(plan) if c.name == "noise alone")
     x = tree.roll_up(np.array(list(TRIPS.values())))
     drawn = build(plan, tree, contender)[2].sample(x, 20, cg.seeded(1))

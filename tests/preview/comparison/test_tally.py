@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.plan.plan import read_plan
 from congenial.preview.comparison.tally import Tally, size_class, size_label
 from congenial.releases.model import build_model
@@ -20,7 +20,7 @@ def test_sizes_are_powers_of_ten():
 
 def test_errors_by_size_are_means_over_releases_added_in_parts(tmp_path):
     plan = read_plan(make_city(tmp_path))
-    model = build_model(plan, build_tree(plan, base=tmp_path))
+    model = build_model(plan, build_domain(plan, base=tmp_path))
     x = model.tree.roll_up([0, 0, 5, 7, 40, 0])
     tally = Tally(model, x)
     one = x.copy()

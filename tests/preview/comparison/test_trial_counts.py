@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import read_plan
 from congenial.preview.comparison.trial_counts import (
@@ -120,7 +120,7 @@ def test_numbers_out_of_range_are_refused(given, name):
 def city(tmp_path):
     """Return the plan and the tree of the small city, and where they are."""
     plan = read_plan(make_city(tmp_path))
-    return plan, build_tree(plan, base=tmp_path), tmp_path
+    return plan, build_domain(plan, base=tmp_path), tmp_path
 
 
 def written(place, text):

@@ -97,14 +97,21 @@ def _equal(
     workload: Workload, resolved: ResolvedInvariant, neighbours: Neighbours
 ) -> list[tuple[Block, float]]:
     """Give every block of a table that some neighbouring dataset changes the same share."""
+    changing = [workload.blocks[at] for at in changing_blocks(workload, resolved, neighbours)]
+    tables = [block.table for block in changing]
+    return [(block, 1.0 / tables.count(block.table)) for block in changing]
+
+
+def changing_blocks(
+    workload: Workload, resolved: ResolvedInvariant, neighbours: Neighbours
+) -> list[int]:
+    """Blocks, counted from 0, with an entry that differs between some neighbouring datasets."""
     counted = workload.tree or workload
     known = with_implied(resolved, counted)
     joint = forced_moves(np.zeros(len(workload)), known, counted, neighbours)
     changes = changed_entries(known, counted, neighbours) if joint is None else joint.changes
     changes = changes & ~known.pinned
-    changing = [block for block in workload.blocks if changes[block.entries].any()]
-    tables = [block.table for block in changing]
-    return [(block, 1.0 / tables.count(block.table)) for block in changing]
+    return [at for at, block in enumerate(workload.blocks) if changes[block.entries].any()]
 
 
 def _check(block: Block, share: object, resolved: ResolvedInvariant) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from congenial.accounting.calibration.level_units import level_units
-from congenial.accounting.calibration.margin_scales import margin_scales
+from congenial.accounting.calibration.margin_scales import changing_blocks, margin_scales
 from congenial.accounting.calibration.split import best_split
 from congenial.accounting.guarantee import (
     ZCDP_DELTA,
@@ -38,6 +38,10 @@ _LEAST_EPSILON = 1e-90
 
 Method = Literal["conditioning", "imaging"]
 METHODS: tuple[Method, ...] = ("conditioning", "imaging")
+_NOTHING_CHANGES = (
+    "the exactly published nodes leave no node that could change, so a guarantee would say "
+    "nothing; publish fewer nodes exactly."
+)
 # Relative tolerance between the epsilon asked for and that of the calibrated noise.
 TOLERANCE = 1e-9
 
@@ -113,17 +117,17 @@ def calibrate(
     if isinstance(tree, Workload):
         if goal is not None:
             raise ArgumentError("goal is for trees and a workload was given; give a split.")
-        _check(epsilon, neighbours, method)
-        scales = margin_scales(
-            tree,
-            resolved,
-            epsilon=epsilon,
-            neighbours=neighbours,
-            split=split,
-            bounds_charged=method == "conditioning",
-            delta=delta,
+        return law(
+            workload_scales(
+                tree,
+                resolved,
+                epsilon=epsilon,
+                neighbours=neighbours,
+                split=split,
+                method=method,
+                delta=delta,
+            )
         )
-        return law(_settled(tree, resolved, scales, epsilon, neighbours, method, delta))
     if goal is not None:
         if split is not None:
             raise ArgumentError("both split and goal are given; give one of them.")
@@ -143,6 +147,30 @@ def calibrate(
         delta=delta,
     )
     return law(scales)
+
+
+def workload_scales(
+    workload: Workload,
+    resolved: ResolvedInvariant,
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    split: Mapping[Any, Any] | None,
+    method: Method,
+    delta: float | None = None,
+) -> FloatArray:
+    """Noise scales of a workload's entries at a given final epsilon, as `calibrate` gives them."""
+    _check(epsilon, neighbours, method)
+    scales = margin_scales(
+        workload,
+        resolved,
+        epsilon=epsilon,
+        neighbours=neighbours,
+        split=split,
+        bounds_charged=method == "conditioning",
+        delta=delta,
+    )
+    return _settled(workload, resolved, scales, epsilon, neighbours, method, delta)
 
 
 def goal_split(
@@ -182,8 +210,15 @@ def goal_split(
     )
 
 
-def changing_levels(tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours) -> list[int]:
-    """Levels where some node differs between some neighbouring datasets."""
+def changing_levels(
+    tree: Tree | Workload, resolved: ResolvedInvariant, neighbours: Neighbours
+) -> list[int]:
+    """Levels, or blocks, where some count differs between some neighbouring datasets."""
+    if isinstance(tree, Workload):
+        found = changing_blocks(tree, resolved, neighbours)
+        if not found:
+            raise EmptyNeighbourhoodError(_NOTHING_CHANGES)
+        return found
     found = []
     known = replace(resolved, pinned=resolved.determined)
     joint = forced_moves(np.zeros(resolved.n), known, tree, neighbours)
@@ -194,10 +229,7 @@ def changing_levels(tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbo
         if worst_move(cost, resolved, tree, neighbours).cost > 0:
             found.append(level)
     if not found:
-        raise EmptyNeighbourhoodError(
-            "the exactly published nodes leave no node that could change, so a guarantee would say "
-            "nothing; publish fewer nodes exactly."
-        )
+        raise EmptyNeighbourhoodError(_NOTHING_CHANGES)
     return found
 
 

@@ -113,9 +113,9 @@ def all_records(same: BoolArray, counted: Counted, neighbours: Neighbours) -> li
 
 
 def on_levels(
-    tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[str]
+    tree: Tree | Workload, exact: BoolArray, same: BoolArray, levels: Sequence[str]
 ) -> list[Exposed]:
-    """Name nodes of a tree: whole levels by name, others by path."""
+    """Name counts: whole levels by name, others by path."""
     out: list[Exposed] = []
     for depth, level in enumerate(levels):
         here = np.flatnonzero(tree.level == depth)

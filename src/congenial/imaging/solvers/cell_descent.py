@@ -199,7 +199,7 @@ class CellDescent:
     ) -> tuple[FloatArray, FloatArray]:
         """Weights and measurements of all rows.
 
-        With `below`, cells that are not measured take the sums of those below them.
+        With `below`, rows that are not measured take the sums of those below them.
         """
         entries = geography.ids >= 0
         at, cells = geography.ids[entries], slice(0, geography.cells)
@@ -210,11 +210,10 @@ class CellDescent:
         variance[:, cells][~geography.possible[:, cells]] = 0.0
         for level in range(geography.levels.size - 3, -1, -1):
             here = slice(int(geography.levels[level]), int(geography.levels[level + 1]))
-            open_ = np.isinf(variance[here, cells])
+            open_ = np.isinf(variance[here])
             if below and open_.any():
                 for part in (variance, target):
-                    sums = geography.rolled_up(part[:, cells], level)
-                    part[here, cells] = np.where(open_, sums, part[here, cells])
+                    part[here] = np.where(open_, geography.rolled_up(part, level), part[here])
         least = variance[variance > 0.0].min(initial=np.inf)
         with np.errstate(divide="ignore"):
             weight = 1.0 / np.clip(variance, least, least * _RATIO)

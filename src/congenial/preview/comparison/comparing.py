@@ -9,8 +9,9 @@ from typing import Literal
 
 import numpy as np
 
-from congenial.data.counts import build_tree
+from congenial.data.counts import build_domain
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.errors import (
     ArgumentError,
     CongenialError,
@@ -116,7 +117,7 @@ def compare(
         raise ArgumentError(f"replicates is {replicates}; give at least 2.")
     say = notify or (lambda _: None)
     say("reading the domain")
-    tree = build_tree(plan, base=Path(base))
+    tree = build_domain(plan, base=Path(base))
     if replicates is None:
         replicates = max(_FEWEST, min(REPLICATES, _MOST_COUNTS // len(tree)))
     basis = find_basis(
@@ -165,7 +166,7 @@ def compare(
 
 def simulate(
     plan: Plan,
-    tree: Tree,
+    tree: Tree | Workload,
     contender: Contender,
     counts: IntArray,
     *,

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.accounting.mechanism import Mechanism
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.noise.additive import checked_size
 from congenial.noise.law import find_law
 from congenial.plan.fields import fit
@@ -39,6 +40,8 @@ def contenders(plan: Plan, *, delta: float | None = None) -> Iterator[Contender]
     laws = (LAPLACE, GAUSSIAN) if gaussian else (LAPLACE,)
     for noise in dict.fromkeys((*laws, plan.privacy.noise)):
         for name, method, norm in WAYS:
+            if method == "posterior" and plan.crossing:
+                continue  # a plan whose margins cross has none
             yield Contender(name, method, noise, norm)
 
 
@@ -63,7 +66,7 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
 
 
 def build(
-    plan: Plan, tree: Tree, contender: Contender, *, delta: float | None = None
+    plan: Plan, tree: Tree | Workload, contender: Contender, *, delta: float | None = None
 ) -> tuple[Model, Guarantee, Mechanism]:
     """Build the mechanism of a contender, calibrated to the plan's budget."""
     model = build_model(variant(plan, contender, delta=delta), tree)
@@ -91,13 +94,15 @@ class Unconstrained:
         size : int, optional
         rng : Randomness, optional
         """
-        mechanism, tree = self.model.mechanism, self.model.tree
+        mechanism, sums = self.model.mechanism, self.model.domain.sums
         counts = np.asarray(mechanism.counts(x), dtype=np.int64)
         drawn = mechanism.sample(counts, checked_size(size), resolve(rng)).astype(np.int64)
         pinned = self.model.resolved.pinned
         drawn[:, pinned] = counts[pinned]
         for node in self._unmeasured:
-            drawn[:, node] = drawn[:, tree.parents == node].sum(axis=1)
+            at = int(np.searchsorted(sums.totals, node))
+            parts = sums.parts[sums.starts[at] : sums.starts[at + 1]]
+            drawn[:, node] = drawn[:, parts].sum(axis=1)
         return drawn[0] if size is None else drawn
 
     @property
@@ -105,7 +110,7 @@ class Unconstrained:
         """Nodes without noise that are not published exactly, the deepest first."""
         open_ = ~np.isfinite(self.model.mechanism.scales) & ~self.model.resolved.pinned
         nodes = np.flatnonzero(open_)
-        deepest = np.argsort(-self.model.tree.level[nodes], kind="stable")
+        deepest = np.argsort(-self.model.domain.level[nodes], kind="stable")
         return [int(v) for v in nodes[deepest]]
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:

@@ -41,7 +41,7 @@ class Tally:
     values: list[tuple[IntArray, IntArray]] = field(init=False)
 
     def __post_init__(self) -> None:
-        tree = self.model.tree
+        tree = self.model.domain
         self.squares = np.zeros(tree.depth)
         none = np.zeros(0, dtype=np.int64)
         self.values = [(none, none)] * tree.depth
@@ -53,7 +53,7 @@ class Tally:
 
     def add(self, released: IntArray) -> None:
         """Take in releases, shape (size, n)."""
-        model, tree = self.model, self.model.tree
+        model, tree = self.model, self.model.domain
         resolved = model.resolved
         inside = (released >= resolved.lo) & (released <= resolved.hi)
         self.satisfied = self.satisfied and bool(inside[:, ~resolved.pinned].all())

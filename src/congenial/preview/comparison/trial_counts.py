@@ -26,6 +26,7 @@ from congenial.data.sources import (
     restrict,
 )
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import Plan
 from congenial.randomness import Randomness, seeded
@@ -67,7 +68,7 @@ class Basis:
 
 def find_basis(
     plan: Plan,
-    tree: Tree,
+    tree: Tree | Workload,
     base: Path,
     *,
     total: int | None = None,
@@ -87,7 +88,11 @@ def find_basis(
         raise ArgumentError(f"rows is {rows!r}; give 'public' or 'confidential'.")
     if rows is not None:
         return from_rows(plan, tree, base, public=rows == "public")
-    if counts is not None:
+    if counts is not None and isinstance(tree, Workload):
+        raise ArgumentError(
+            "counts names a file, which no table's queries are read from; give a total."
+        )
+    if counts is not None and isinstance(tree, Tree):
         found = from_file(plan, tree, Path(counts), base, seed=seed, spread=spread)
     else:
         found = made_up(tree, seed=seed, total=total, spread=spread)
@@ -97,7 +102,9 @@ def find_basis(
     return found
 
 
-def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = SPREAD) -> Basis:
+def made_up(
+    domain: Tree | Workload, *, seed: int, total: int | None = None, spread: float = SPREAD
+) -> Basis:
     """Make up counts with a given total and heavy-tailed shares.
 
     Notes
@@ -105,6 +112,7 @@ def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = 
     The children of a node share its count in proportion to independent log-normal weights, rounded
     by largest remainder, so that both branches and leaves have very different sizes.
     """
+    tree = _with_cells(domain) if isinstance(domain, Workload) else domain
     whole = RECORDS * tree.leaves.size if total is None else total
     _check(whole, spread)
     counts = np.zeros(len(tree), dtype=np.int64)
@@ -116,7 +124,17 @@ def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = 
         f"log-normal weights of spread {spread:g}; no row was read for them"
     )
     options = f"--spread {spread:g}" if total is None else f"--total {total} --spread {spread:g}"
-    return Basis(tree.roll_up(counts[tree.leaves]).astype(np.int64), text, options)
+    return Basis(domain.roll_up(counts[tree.leaves]).astype(np.int64), text, options)
+
+
+def _with_cells(workload: Workload) -> Tree:
+    """Hang the possible cells of a table's places below them; its leaves are those cells."""
+    table = workload.tables[0]
+    places = table.geography
+    if places is None:
+        raise AssertionError("a plan's table has a geography")
+    area, _ = np.nonzero(table.possible)
+    return Tree.from_parents(np.concatenate([places.parents, places.leaves[area]]))
 
 
 def from_file(
@@ -153,16 +171,26 @@ def from_file(
     return Basis(whole, f"{text}; the plan's rows were not used", options)
 
 
-def from_rows(plan: Plan, tree: Tree, base: Path, *, public: bool) -> Basis:
+def from_rows(plan: Plan, tree: Tree | Workload, base: Path, *, public: bool) -> Basis:
     """Count the plan's own rows."""
     counted = count(plan, base=base)
-    if not tree.same_as(counted.tree) or counted.tree.names != tree.names:
+    if not _same(tree, counted.domain):
         raise DataError("the domain changed while the rows were counted; compare again.")
     counts = np.asarray(counted.counts, dtype=np.int64)
     if public:
         return Basis(counts, "the plan's own rows, which the user declares public", "--public")
     text = "the plan's own confidential rows, on request: the numbers are not private"
     return Basis(counts, text, "--with-truth", STAMP)
+
+
+def _same(one: Tree | Workload, other: Tree | Workload) -> bool:
+    """Whether two domains of a plan, both trees or both tables, count the same places."""
+    if isinstance(one, Workload) and isinstance(other, Workload):
+        first, second = one.tables[0].geography, other.tables[0].geography
+        return first is not None and second is not None and _same(first, second)
+    if isinstance(one, Workload) or isinstance(other, Workload):
+        return False
+    return one.same_as(other) and one.names == other.names
 
 
 def _check(total: int, spread: float) -> None:

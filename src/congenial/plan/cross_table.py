@@ -1,0 +1,161 @@
+"""The section `table` of a plan: attributes, their margins, and the queries that they make.
+
+A query is a margin at a level of the hierarchy, such as "county: sex by age". Plans with a table
+name queries wherever other plans name levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated
+
+from msgspec import Meta
+
+from congenial.domain.table import Margin, Table
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import CongenialError
+from congenial.plan.fields import Section, refuse
+from congenial.wording import nearest, one_of, reason_of, show
+
+TOTAL, BY = "total", " by "
+# Column of the released table that names the margin of each count.
+MARGIN = "margin"
+# Each value is a cell at every place of the deepest level.
+_MOST_VALUES = 10_000
+_WHAT = "list its values as text in quotes, such as sex = ['F', 'M']"
+Name = Annotated[str, Meta(pattern=r"\S", description="give text in quotes")]
+Values = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=_MOST_VALUES, description=_WHAT)]
+Listed = Annotated[
+    tuple[Name, ...],
+    Meta(min_length=1, description="list margins, such as ['total', 'sex', 'sex by age']"),
+]
+Asked = Annotated[
+    Listed | dict[str, Listed],
+    Meta(
+        description="list margins for every level, such as ['total', 'sex by age'], or give a "
+        "table of such lists by level"
+    ),
+]
+Condition = Annotated[
+    dict[str, Name | Values],
+    Meta(description="give tables, such as { age = '0-14', status = ['married', 'widowed'] }"),
+]
+
+
+class Groups(Section, frozen=True):
+    """A coarser reading of an attribute, which stands in margins by a name of its own."""
+
+    of: Name  # The attribute.
+    # Each group's values; every value of the attribute belongs to one group.
+    values: Annotated[
+        dict[str, Values],
+        Meta(description="give a table of lists, such as { minor = ['0-17'], adult = ['18+'] }"),
+    ]
+
+
+class CrossTable(Section, frozen=True):
+    """Attributes of the records, counted at every level in the margins that are asked for."""
+
+    # Each attribute is a column of the rows or the lookup; with its public values, as text.
+    attributes: Annotated[
+        dict[str, Values],
+        Meta(min_length=1, description="give a table, such as { sex = ['F', 'M'] }"),
+    ]
+    # Margins for every level, or by level: "total", an attribute or a group, or several joined by
+    # " by ". The single cells at the deepest level are always counted.
+    margins: Asked
+    groups: dict[str, Groups] | None = None
+    # Conditions on attributes and groups; no record meets one (structural zeros).
+    impossible: tuple[Condition, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        for name in (*self.attributes, *(self.groups or {})):
+            if not name.strip() or name == TOTAL or BY in name or ":" in name:
+                refuse(
+                    "table.attributes" if name in self.attributes else "table.groups",
+                    f"has the name {show(name)}",
+                    f"give names other than '{TOTAL}', without '{BY}' and ':'",
+                )
+
+    @property
+    def readings(self) -> tuple[str, ...]:
+        """Names of the attributes and groups: each is a column of the released table."""
+        return (*self.attributes, *(self.groups or {}))
+
+    def table(self, places: Sequence[str], geography: Tree) -> Table:
+        """Return the table at the leaves of a geography, whose levels are named."""
+        try:
+            return Table(
+                self.attributes,
+                {name: (one.of, one.values) for name, one in (self.groups or {}).items()},
+                geography,
+                places,
+                list(self.impossible) or None,
+            )
+        except CongenialError as error:
+            refuse("table", f"is not one: {reason_of(error)}", "mend it")
+
+    def workload(self, places: Sequence[str], geography: Tree) -> Workload:
+        """Return the queries over a geography."""
+        table = self.table(places, geography)
+        listed = self.margins
+        if not isinstance(listed, dict):
+            listed = dict.fromkeys(places, listed)
+        asked: dict[str | int, list[Margin]] = {}
+        for level, margins in listed.items():
+            key = f"table.margins.{level}"
+            if level not in places:
+                refuse(key, "names no level", f"give {one_of(places)}{nearest(level, places)}")
+            asked[level] = [self._margin(table, key, text) for text in margins]
+        return Workload.of(table, asked)
+
+    def _margin(self, table: Table, key: str, text: str) -> Margin:
+        names = () if text == TOTAL else tuple(text.split(BY))
+        known = self.readings
+        for name in names:
+            if name not in known:
+                refuse(
+                    key,
+                    f"holds {show(text)}, and {show(name)} is no attribute or group",
+                    f"give '{TOTAL}', or {one_of(known)}, several joined by "
+                    f"'{BY}'{nearest(name, known)}",
+                )
+        try:
+            return table.margin(names)
+        except CongenialError as error:
+            refuse(key, f"holds {show(text)}: {reason_of(error)}", "mend it")
+
+
+def margin_text(margin: Margin) -> str:
+    """Write a margin as plans do, such as "sex by age"."""
+    return BY.join(margin) or TOTAL
+
+
+def query_names(workload: Workload) -> tuple[str, ...]:
+    """Name every block of the queries of a plan, such as "county: sex by age"."""
+    return tuple(
+        f"{block.table.level_names[block.level]}: {margin_text(block.margin)}"
+        for block in workload.blocks
+    )
+
+
+def smallest(table: CrossTable, places: tuple[str, ...]) -> Workload:
+    """Return the queries over one place a level, which have the names that all others have."""
+    return table.workload(places, Tree.from_paths([places]))
+
+
+def crossing(workload: Workload) -> bool:
+    """Whether two queries cross on geographies of more than one place: neither refines the other.
+
+    Blocks come coarse to fine, so that each must refine the one before it.
+    """
+    table = workload.tables[0]
+    return not all(
+        above.level <= below.level
+        and len(set(zip(table.classes(above.margin), table.classes(below.margin), strict=True)))
+        == len(set(table.classes(below.margin)))
+        for above, below in pairwise(workload.blocks)
+    )
