@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo extras check test test-processors test-browser lint kernels kernels-of-tables format docs figures studies comparison analysts faults benchmark lock clean
+.PHONY: help demo census washington extras check test test-processors test-browser lint kernels kernels-of-tables format docs figures studies comparison analysts faults benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 # Without bytecode on disk each of some hundred processes of the tests compiles the package again.
@@ -15,6 +15,11 @@ TAXI := examples/taxi
 # Test processes that begin at once would each compile most of them.
 COMPILE = from congenial.cli import compiled as c; \
 	[c.compile_kernels(m) for m in '$(1)'.split() if c.is_missing(m)]
+# Build the rows of an example, release them by its plan, and check the release.
+EXAMPLE = requirements/environment.sh run && \
+	$(BIN)/python examples/$(1)/$(2).py && \
+	$(BIN)/congenial release examples/$(1)/plan.toml --out examples/$(1)/release --overwrite && \
+	$(BIN)/congenial verify examples/$(1)/release
 PLANS := conditioning imaging posterior
 # Two test processes share two cores; linear algebra of small matrices waits for its threads.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
@@ -34,6 +39,12 @@ demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 	@$(BIN)/congenial release $(TAXI)/plan.toml --out $(TAXI)/release --overwrite
 	@echo "Checking the release: congenial verify $(TAXI)/release"
 	@$(BIN)/congenial verify $(TAXI)/release
+
+census:  ## Release sex by 23 ages for all counties of the United States, and check it.
+	@$(call EXAMPLE,census,build_counties)
+
+washington:  ## Release all census blocks of Washington by race and age (5 million counts), and check it.
+	@$(call EXAMPLE,washington,build_blocks)
 
 extras:  ## Add to .venv what figures, models, the examples and the tests need.
 	@requirements/environment.sh dev
