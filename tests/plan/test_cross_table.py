@@ -109,6 +109,19 @@ FAULTS = {
         text_of().replace('weight = "people"', 'weight = "sex"'),
         "data.weight is 'sex'",
     ),
+    "no levels and a domain": (
+        text_of().replace('["area", "block"]', "[]"),
+        "hierarchy.domain is 'blocks.csv' while",
+    ),
+    "levels and no domain": (
+        text_of().replace('domain = "blocks.csv"', ""),
+        "hierarchy.domain is missing",
+    ),
+    "neither levels nor a table": (
+        '[data]\nsource = "a.csv"\n[hierarchy]\nroot = "Town"\nlevels = []\n'
+        '[privacy]\nneighbours = "substitute"\nepsilon = 1.0\n',
+        "hierarchy.levels is empty",
+    ),
     "everything exact": (
         text_of(invariants='publish_exactly = ["block: sex by age by status"]'),
         "invariants.publish_exactly holds",

@@ -20,6 +20,7 @@ from tests.support.cross_tables import (
     counted_by_hand,
     plan_of,
     random_rows,
+    text_of,
     write_rows,
 )
 
@@ -123,6 +124,18 @@ def test_a_release_is_tidy_keeps_its_invariants_and_is_verified(tmp_path, parts)
     known = ~np.isnan(ends[0])
     assert (ends[0][known] <= found.values[known]).all()
     assert (found.values[known] <= ends[1][known]).all()
+
+
+def test_a_table_needs_no_places(tmp_path):
+    text = text_of(margins='["total", "sex", "age"]', more=MEASURED)
+    text = text.replace('["area", "block"]', "[]").replace('domain = "blocks.csv"\n', "")
+    write_rows(tmp_path, random_rows(3))
+    cg.release(cg.parse_plan(text), tmp_path / "out", base=tmp_path, simulate=1, with_truth=True)
+    assert all(check.passed for check in cg.verify(tmp_path / "out"))
+    found = cg.read_release(tmp_path / "out")
+    assert len(found.domain) == 1 + 2 + 3 + 10
+    for v, truth in enumerate(found.parquet.column("truth")):
+        assert truth == counted_by_hand(random_rows(3), found.domain.path(v))
 
 
 def test_a_changed_count_or_row_is_found(tmp_path):

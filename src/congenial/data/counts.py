@@ -306,7 +306,7 @@ def _count(source: RowSource) -> Counted:
             BROKEN,
         )
         domain = plan.domain(tree_of(plan, order_nodes(connection, plan, shown, public=False)))
-    same = " AND ".join(f"ordered.{c} = counted.{c}" for c in columns)
+    same = " AND ".join(f"ordered.{c} = counted.{c}" for c in columns) or "true"
     lacking = f"FROM tally AS counted ANTI JOIN ordered ON {same} WHERE kept LIMIT 1"
     if ask(connection, f"SELECT 1 {lacking}", BROKEN):
         raise DataError(

@@ -65,7 +65,7 @@ def _public_files(plan: Plan, base: Path) -> dict[str, tuple[str, list[Path]]]:
     named = {}
     if lookup is not None:
         named["data.lookup.source"] = lookup.source
-    if domain not in ("lookup", "data"):
+    if domain not in (None, "lookup", "data"):
         named["hierarchy.domain"] = domain
     return {key: (source, locate(base, source, key)) for key, source in named.items()}
 
@@ -230,8 +230,12 @@ def _domain_table(plan: Plan, public: Public) -> Relation:
 def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     """List the domain's nodes from the lookup or a file; `order_nodes` explains.
 
-    The conjuncts of `where` that name only the domain's columns are applied.
+    The conjuncts of `where` that name only the domain's columns are applied. Without levels the
+    root is the only node, and the only leaf.
     """
+    if not plan.hierarchy.levels:
+        ask(connection, "CREATE TEMP TABLE ordered AS SELECT 0 AS leaf", BROKEN)
+        return [()]
     table, condition = _domain_table(plan, public), public.condition
     for level in plan.hierarchy.levels:
         table.check_column(level, "hierarchy.levels")

@@ -310,6 +310,12 @@ def _known(plan: Plan, tree: Tree | Workload) -> tuple[str, ...]:
 def _check_table(plan: Plan) -> None:
     """Check the table against the hierarchy and the method; it makes every query's name."""
     if plan.table is None:
+        if not plan.hierarchy.levels:
+            refuse(
+                "hierarchy.levels",
+                "is empty",
+                "list the columns below the root, coarse to fine, or add a table of attributes",
+            )
         return
     levels = {name.casefold() for name in plan.place_names}
     for name in plan.table.readings:

@@ -71,10 +71,9 @@ Root = Annotated[str, _text("name the root as text in quotes, such as root = 'Ne
 Levels = Annotated[
     tuple[Column, ...],
     Meta(
-        min_length=1,
         max_length=MOST_LEVELS,
         description=f"list the columns below the root, coarse to fine, from 1 to {MOST_LEVELS}, "
-        "such as ['borough', 'zone']",
+        "such as ['borough', 'zone']; a plan with a table may have none",
     ),
 ]
 Domain = Annotated[
@@ -202,8 +201,8 @@ class Hierarchy(Section, frozen=True):
     root: Root  # Name of the root's node.
     levels: Levels  # A column a level, coarse to fine, below the root.
     # Where the nodes come from: "lookup", a CSV or Parquet file with the level columns, or "data".
-    # With "data", an absent node shows that it has no row.
-    domain: Domain
+    # With "data", an absent node shows that it has no row. None if there are no levels.
+    domain: Domain | None = None
     # Whether a name may occur under several parents, as months do under years.
     names_repeat: bool = False
 
@@ -214,6 +213,20 @@ class Hierarchy(Section, frozen=True):
                 "hierarchy.levels",
                 "holds 'root', which is the name of the root's own level",
                 "leave it out, or rename the column",
+            )
+        if self.levels and self.domain is None:
+            refuse(
+                "hierarchy.domain",
+                "is missing",
+                "give 'lookup', a file that lists every node, or 'data', which shows that an "
+                "absent node has no row",
+            )
+        if self.domain is not None and not self.levels:
+            refuse(
+                "hierarchy.domain",
+                f"is {show(self.domain)} while hierarchy.levels is empty, so that the root is the "
+                "only node",
+                "leave it out, or name the columns of the levels",
             )
         check_once("hierarchy.levels", self.levels, "give each column once", str.casefold)
 

@@ -125,7 +125,8 @@ def plain_plan(plan: Plan) -> dict[str, Any]:
     data["source"] = _bare(data["source"])
     if data.get("lookup") is not None:
         data["lookup"]["source"] = _bare(data["lookup"]["source"])
-    hierarchy["domain"] = _bare(hierarchy["domain"])
+    if hierarchy["domain"] is not None:
+        hierarchy["domain"] = _bare(hierarchy["domain"])
     if privacy["ledger"] is not None:
         privacy["ledger"] = _bare(privacy["ledger"])
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))

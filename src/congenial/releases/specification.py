@@ -21,6 +21,7 @@ from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
 from congenial.errors import ReleaseError
+from congenial.plan.plan import Plan
 from congenial.plan.sections import PRODUCTS, Product
 from congenial.randomness import Randomness
 from congenial.releases.intervals import StatedAccuracy
@@ -79,8 +80,9 @@ class LevelNodes(Part, frozen=True):
 class Domain(Part, frozen=True):
     """The nodes that are counted."""
 
-    # Where the list of nodes comes from: the plan's lookup, another file, or the rows ("data").
-    source: Literal["lookup", "file", "data"]
+    # Where the list of nodes comes from: the plan's lookup, another file, the rows ("data"), or the
+    # plan itself, which has the root alone.
+    source: Literal["lookup", "file", "data", "plan"]
     public: bool  # Whether the list of nodes is known without the confidential rows.
     levels: tuple[LevelNodes, ...]  # The levels, coarse to fine.
     # The SQL condition that a row meets to be counted; null if every row is counted.
@@ -307,7 +309,7 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
     plan, given = model.plan, model.plan.hierarchy.domain
     return Specification(
         domain=Domain(
-            source="lookup" if given == "lookup" else "data" if given == "data" else "file",
+            source=_source(plan),
             public=given != "data",
             levels=tuple(
                 LevelNodes(level.name, level.nodes, level.exact) for level in model.levels
@@ -321,6 +323,16 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
         published=tuple(p for p in PRODUCTS if p in plan.release.publish),
         guarantee=claim_of(model, guarantee),
     )
+
+
+def _source(plan: Plan) -> Literal["lookup", "file", "data", "plan"]:
+    match plan.hierarchy.domain:
+        case None:
+            return "plan"
+        case "lookup" | "data" as given:
+            return given
+        case _:
+            return "file"
 
 
 def claim_of(model: Model, guarantee: Guarantee) -> Claim:
