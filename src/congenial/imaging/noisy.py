@@ -55,11 +55,17 @@ class Moved:
         """
         rows, source = checked_size(size), resolve(rng)
         noisy = self.measure(x, rows, source)
-        shape = (rows, self.resolved.n)
-        out: Values = np.empty(shape, dtype=np.int64) if self.whole else np.empty(shape)
-        for r in range(rows):
-            out[r] = self.apply(noisy[r], source)
+        out = self.move_all(noisy, source)
+        if rows:
+            checked_draws(self.resolved, out, noisy[0])
         return out[0] if size is None else out
+
+    def move_all(self, noisy: Values, rng: Randomness) -> Values:
+        """Move several vectors of measurements, shape (k, n), of the same counts."""
+        out: Values = np.empty(noisy.shape, dtype=np.int64) if self.whole else np.empty(noisy.shape)
+        for row, one in zip(out, noisy, strict=True):
+            row[:] = self.move(one, rng)
+        return out
 
     def measure(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, UnsupportedError
-from congenial.imaging.noisy import Moved, precision
+from congenial.imaging.noisy import Moved, Values, precision
 from congenial.imaging.solvers.cell_descent import CellDescent
 from congenial.imaging.solvers.descent import Descent
 from congenial.imaging.solvers.problem import checked_weights
@@ -200,6 +200,12 @@ class TopDown(Moved):
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Go down from the root."""
         return np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
+
+    def move_all(self, noisy: Values, rng: Randomness) -> Values:
+        """Go down from the root, with bounds worked out once where margins cross."""
+        if isinstance(self.descent, CellDescent):
+            return self.descent.apply_all(noisy, rng)
+        return super().move_all(noisy, rng)
 
     def summed(self, noisy: npt.ArrayLike) -> FloatArray:
         """Set nodes of a tree that are not measured to the sums of the nodes below."""

@@ -28,6 +28,8 @@ TOLERANCE = 1e-9
 _MOST_STEPS = 100
 # Difference from an integer that counts as none.
 _SLACK = 2.0**-20
+# Lower and upper bounds of all rows of a table, shape (N, Q) each.
+Limits = tuple[FloatArray, FloatArray]
 # Families that a thread takes at once.
 _SHARE = 64
 # Largest ratio of two weights, which double precision resolves.
@@ -62,15 +64,36 @@ class CellDescent:
         InfeasibleError if nothing satisfies the invariant; NumericalError if a family's program
         was not solved.
         """
+        values = self._checked(y)
+        return self._moved(values, self._limits(values), source)
+
+    def apply_all(self, rows: npt.ArrayLike, source: Randomness) -> FloatArray | IntArray:
+        """Apply to several vectors, shape (k, n), with the same counts published exactly.
+
+        What bounds allow follows from these counts, and is worked out once.
+        """
+        checked = [self._checked(y) for y in np.asarray(rows)]
+        limits = self._limits(checked[0]) if checked else []
+        return np.array([self._moved(values, limits, source) for values in checked])
+
+    def _checked(self, y: npt.ArrayLike) -> FloatArray:
         needed = self.resolved.pinned | (self.weight > 0.0)
-        values = checked_values(y, self.resolved.n, needed, self.workload)
+        return checked_values(y, self.resolved.n, needed, self.workload)
+
+    def _limits(self, values: FloatArray) -> list[Limits]:
+        """Bounds of all rows of each table."""
         resolved = self.resolved.with_pins(values)
-        out = np.zeros(resolved.n)
-        for geography in self.tables:
+        return [self.bounds(geography, resolved, values) for geography in self.tables]
+
+    def _moved(
+        self, values: FloatArray, limits: list[Limits], source: Randomness
+    ) -> FloatArray | IntArray:
+        out, pinned = np.zeros(self.resolved.n), self.resolved.pinned
+        for geography, within in zip(self.tables, limits, strict=True):
             entries = geography.ids >= 0
-            cells = self._fill(geography, resolved, values, source)
+            cells = self._fill(geography, within, values, source)
             out[geography.ids[entries]] = geography.summed(cells)[entries]
-        out[resolved.pinned] = values[resolved.pinned]
+        out[pinned] = values[pinned]
         return np.rint(out).astype(np.int64) if self.integer else out
 
     def follows(self, y: npt.ArrayLike, released: IntArray) -> bool:
@@ -83,7 +106,8 @@ class CellDescent:
         none = one_kind()
         with ThreadPoolExecutor(max(1, int(numba.config.NUMBA_NUM_THREADS))) as pool:
             for geography in self.tables:
-                areas, given = self.areas(geography, resolved, values), geography.read(released)
+                within = self.bounds(geography, resolved, values)
+                areas, given = self.areas(geography, within, values), geography.read(released)
                 for begin, end in geography.stages:
                     x = given.copy()
                     if _failed(pool, areas, begin, end, none, x):
@@ -95,12 +119,12 @@ class CellDescent:
     def _fill(
         self,
         geography: Geography,
-        resolved: ResolvedInvariant,
+        within: Limits,
         values: FloatArray,
         source: Randomness,
     ) -> FloatArray:
         """Cells of all nodes of one table, shape (N, K)."""
-        areas = self.areas(geography, resolved, values)
+        areas = self.areas(geography, within, values)
         words = one_kind()
         shape = (geography.parent.size, geography.cells)
         if self.integer:
@@ -160,9 +184,9 @@ class CellDescent:
             head = int(geography.parent[head])
         return True
 
-    def areas(self, geography: Geography, resolved: ResolvedInvariant, values: FloatArray) -> Areas:
-        """Everything that the kernel needs of one table; refuse bounds that cannot hold."""
-        low, high = self.bounds(geography, resolved, values)
+    def areas(self, geography: Geography, within: Limits, values: FloatArray) -> Areas:
+        """Everything that the kernel needs of one table."""
+        low, high = within
         weight, target = self.measured(geography, values)
         counted = geography.ids >= 0
         counted[:, : geography.cells] = True
@@ -177,8 +201,11 @@ class CellDescent:
         values: FloatArray,
         *,
         carry: bool = True,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Bounds of all rows; those of the nodes below are carried up, or else left to them."""
+    ) -> Limits:
+        """Bounds of all rows; those of the nodes below are carried up, or else left to them.
+
+        Refuses bounds that cannot hold.
+        """
         entries = geography.ids >= 0
         at = geography.ids[entries]
         low, high = np.full(entries.shape, -np.inf), np.full(entries.shape, np.inf)
