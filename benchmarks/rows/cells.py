@@ -73,7 +73,7 @@ def _beside(shape: tuple[int, ...]) -> Iterator[Seen]:
     resolved = resolve_invariant(invariant, len(workload), workload)
     descent = CellDescent(workload, resolved, weight, integer=False)
     geography = descent.tables[0]
-    areas = descent.areas(geography, resolved, y)
+    areas = descent.areas(geography, descent.bounds(geography, resolved, y), y)
     x = geography.read(np.asarray(descent.apply(y, cg.secure())))
     theirs = cells.topdown(areas, x)
     off = [areas.weight * (geography.summed(each) - areas.target) ** 2 for each in (x, theirs)]

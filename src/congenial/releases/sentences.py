@@ -72,6 +72,9 @@ def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
     """The release in a few sentences."""
     levels = tuple(level.name for level in certificate.domain.levels)
     root = str(certificate.plan["hierarchy"]["root"])
+    table = certificate.plan.get("table")
+    if table is not None:  # its levels are queries; the page lists them below
+        levels = ("root", *certificate.plan["hierarchy"]["levels"], *table["attributes"])
     where = f", by {joined(levels[1:])}" if len(levels) > 1 else ""
     counts = f"This page shows {many(nodes, 'count')} of {root}{where}."
     if exact == nodes:
@@ -101,11 +104,10 @@ def protected(certificate: Statement) -> tuple[str, ...]:
             "the true counts.",
         )
     what = "One record" if distance.records == 1 else f"{distance.records} records together"
-    how = (
-        "which places it was counted in"
-        if distance.records == 1
-        else "which places they were counted in"
-    )
+    counted = "places it was" if distance.records == 1 else "places they were"
+    if certificate.plan.get("table") is not None:
+        counted = counted.replace("places", "places and values")
+    how = f"which {counted} counted in"
     if distance.relation == "add-remove":
         how = "whether it is in the data at all, and where"
     return (

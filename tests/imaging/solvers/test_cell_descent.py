@@ -101,6 +101,35 @@ def test_cells_that_upper_levels_do_not_measure_are_the_sums_of_those_below():
         topdown_image(cg.Additive(cg.DiscreteLaplace(scales), workload), invariant)
 
 
+def test_margins_that_upper_levels_do_not_measure_are_the_sums_of_those_below():
+    """Only towns measure `a`, precisely; the city follows their sums, not those of streets."""
+    rng = np.random.default_rng(6)
+    table = cg.Table(AXES, geography=STREETS, levels=LEVELS)
+    workload = cg.Workload.of(table, {"city": [()], "town": [("a",)]})
+    x = workload.answers(rng.poisson(30.0, size=(7, 3, 3)))
+    noise = cg.DiscreteLaplace(workload.scales({(): 50.0, ("a",): 1.0, ("a", "b"): 50.0}))
+    engine = topdown_image(
+        cg.Additive(noise, workload), cg.consistent(workload) & cg.exactly(margins=[()])
+    )
+    z = engine.sample(x, 200, cg.seeded(2))
+    by_town = np.abs(workload.array(z - x, ("a",), "town"))
+    # noise of scale 1 at three towns; the sums of 63 cells of scale 50 would be 100 off and more
+    assert by_town.mean() < 3.0
+
+
+def test_draws_together_are_those_one_after_another():
+    rng = np.random.default_rng(7)
+    workload, x = world(rng)
+    for invariant in invariants(workload, x, rng).values():
+        engine = topdown_image(
+            cg.Additive(cg.DiscreteLaplace(3.0), workload), cg.consistent(workload) & invariant
+        )
+        noisy = engine.measure(x, 5, cg.seeded(1))
+        one, other = cg.seeded(2), cg.seeded(2)
+        alone = [engine.move(y, one) for y in noisy]
+        assert (engine.move_all(noisy, other) == alone).all()
+
+
 def test_several_tables_and_pairs_between_them():
     rng = np.random.default_rng(4)
     people = cg.Table(AXES, geography=STREETS, levels=LEVELS, name="people")
