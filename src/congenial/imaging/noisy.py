@@ -55,16 +55,14 @@ class Moved:
         """
         rows, source = checked_size(size), resolve(rng)
         noisy = self.measure(x, rows, source)
-        out = self.move_all(noisy, source)
-        if rows:
-            checked_draws(self.resolved, out, noisy[0])
+        out = self.apply_all(noisy, source)
         return out[0] if size is None else out
 
-    def move_all(self, noisy: Values, rng: Randomness) -> Values:
-        """Move several vectors of measurements, shape (k, n), of the same counts."""
+    def apply_all(self, noisy: Values, rng: Randomness) -> Values:
+        """Apply to several vectors of measurements, shape (k, n), of the same counts."""
         out: Values = np.empty(noisy.shape, dtype=np.int64) if self.whole else np.empty(noisy.shape)
         for row, one in zip(out, noisy, strict=True):
-            row[:] = self.move(one, rng)
+            row[:] = self.apply(one, rng)
         return out
 
     def measure(

@@ -16,7 +16,7 @@ from congenial.imaging.solvers.cell_descent import CellDescent
 from congenial.imaging.solvers.descent import Descent
 from congenial.imaging.solvers.problem import checked_weights
 from congenial.invariants.feasibility.feasible import check_feasible
-from congenial.invariants.resolved import ResolvedInvariant, named
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness, resolve
@@ -201,11 +201,12 @@ class TopDown(Moved):
         """Go down from the root."""
         return np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
 
-    def move_all(self, noisy: Values, rng: Randomness) -> Values:
+    def apply_all(self, noisy: Values, rng: Randomness) -> Values:
         """Go down from the root, with bounds worked out once where margins cross."""
-        if isinstance(self.descent, CellDescent):
-            return self.descent.apply_all(noisy, rng)
-        return super().move_all(noisy, rng)
+        if not isinstance(self.descent, CellDescent) or not len(noisy):
+            return super().apply_all(noisy, rng)
+        drawn = self.descent.apply_all(noisy, rng)
+        return checked_draws(self.resolved, drawn, noisy[0])
 
     def summed(self, noisy: npt.ArrayLike) -> FloatArray:
         """Set nodes of a tree that are not measured to the sums of the nodes below."""

@@ -127,7 +127,7 @@ def test_draws_together_are_those_one_after_another():
         noisy = engine.measure(x, 5, cg.seeded(1))
         one, other = cg.seeded(2), cg.seeded(2)
         alone = [engine.move(y, one) for y in noisy]
-        assert (engine.move_all(noisy, other) == alone).all()
+        assert (engine.apply_all(noisy, other) == alone).all()
 
 
 def test_several_tables_and_pairs_between_them():
