@@ -115,7 +115,7 @@ figures:  ## Draw the pictures of docs/algebra.md, docs/figures, anew.
 
 studies:  ## Run the papers' examples and tables anew, and write docs/studies.
 	@requirements/environment.sh dev
-	@for study in taxi p12 two-bin simplex belief coverage inversion best-table; do \
+	@for study in taxi p12 two-bin simplex belief coverage inversion best-table bureau; do \
 		$(BIN)/python -m papers $$study --out out/studies; \
 	done
 	@mkdir -p docs/studies && cp out/studies/* docs/studies/
