@@ -14,12 +14,8 @@ def offer(
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package.
 
-    Parameters
-    ----------
-    package : str
-        Its `__name__`.
-    homes : mapping of str to str
-        The names that each module offers, between blanks, by the module's name inside congenial.
+    `homes` has the names that each module offers, between blanks, by the module's name inside
+    congenial.
     """
     home = {name: module for module, names in homes.items() for name in names.split()}
 

@@ -251,13 +251,7 @@ def _solved(
 ) -> tuple[list[int], IntArray, FloatArray]:
     """Solve sums for as many columns as can be without fractions.
 
-    Returns
-    -------
-    list of int
-        The columns.
-    ndarray of int64, shape (solved, columns)
-        Coefficients of the other columns in each solved one.
-    ndarray of float64, shape (solved,)
+    Returns the columns, the coefficients of the others in each (solved, columns), and the values.
     """
     rows, values = rows.copy(), values.astype(np.float64)
     solved: list[int] = []

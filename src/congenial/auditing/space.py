@@ -112,13 +112,7 @@ class Space:
     ) -> list[tuple[int, int]]:
         """Positions of all pairs of neighbours that agree on the exact counts, each once.
 
-        Parameters
-        ----------
-        datasets : sequence of ndarray, shape (n,) each
-            All satisfy the invariant.
-        neighbours : {"substitute", "add-remove"}
-        records : int
-            Records that are replaced at once, at most.
+        All datasets satisfy the invariant; at most `records` are replaced at once.
         """
         pinned = self.hull.pinned
         if records > 1:

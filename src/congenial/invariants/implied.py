@@ -116,11 +116,7 @@ def _whole(matrix: FloatArray) -> IntArray:
 def _reduced(rows: IntArray) -> tuple[IntArray, IntArray] | None:
     """Reduced echelon form in integers and its pivots; None if the integers grow too large.
 
-    Returns
-    -------
-    rows : ndarray of int64, shape (r, n)
-        Each is a positive multiple of the row of the usual form.
-    pivots : ndarray of int64, shape (r,)
+    Each row is a positive multiple of the row of the usual form.
     """
     rows = rows.copy()
     pivots: list[int] = []

@@ -119,13 +119,8 @@ Resolved = tuple[IntArray, FloatArray, FloatArray, IntArray]
 def on_entries(part: OnMargins, workload: Workload | None) -> Resolved:
     """Resolve an invariant on margins.
 
-    Returns
-    -------
-    entries : ndarray of int64
-        Entries that equal their confidential values.
-    lo, hi : ndarray of float64, shape (n,) or ()
-    pairs : ndarray of int64, shape (k, 2)
-        Pairs of a larger and a smaller entry.
+    Returns the entries that equal their confidential values; lower and upper bounds, shapes (n,)
+    or (); and pairs of a larger and a smaller entry, shape (k, 2).
     """
     if workload is None:
         raise InvariantError(

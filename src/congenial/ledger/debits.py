@@ -94,14 +94,7 @@ def settle(path: str | Path, entry: str) -> None:
 
 
 def read_ledger(path: str | Path, *, neighbours: str | None = None) -> Ledger:
-    """Read a ledger without its key.
-
-    Parameters
-    ----------
-    path : path
-    neighbours : str, optional
-        The relation that the ledger must have.
-    """
+    """Read a ledger without its key; `neighbours` is the relation that it must have, if given."""
     with transaction(Path(path), write=False, neighbours=neighbours) as (_, held):
         return Ledger(
             held.budget, held.neighbours, tuple(_as_account(held, *row) for row in held.datasets)
@@ -111,14 +104,7 @@ def read_ledger(path: str | Path, *, neighbours: str | None = None) -> Ledger:
 def _account(
     path: Path, database: sqlite3.Connection, held: Held, dataset: Dataset
 ) -> tuple[Account, bool]:
-    """Find or open the account of a release; a failed transaction undoes this.
-
-    Returns
-    -------
-    account : Account
-    first : bool
-        Whether it is new.
-    """
+    """Find or open a release's account, and say if it is new; a failed transaction undoes this."""
     known, one, place = _known(path, held, dataset)
     row = known or (_opened(database, one, dataset.label), one, escaped(dataset.label))
     database.executemany(

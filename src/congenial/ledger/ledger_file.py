@@ -46,14 +46,8 @@ _REMEDIES = {
 def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
     """Make a ledger that only its owner may read; on failure there is no file.
 
-    Parameters
-    ----------
-    path : path
-        No file exists there yet; its directory does.
-    budget : Amount
-        Limit on the total cost of all releases of one dataset.
-    neighbours : {"substitute", "add-remove"}
-        The ledger's one relation: guarantees of different relations do not add up.
+    The directory exists. The budget limits the total cost of all releases of one dataset. A ledger
+    has one relation of neighbours, because guarantees of different relations do not add up.
     """
     path = Path(path)
     taken = LedgerError(

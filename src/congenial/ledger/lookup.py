@@ -32,15 +32,8 @@ def look_up(
 ) -> tuple[bool, str]:
     """Look for a debit in a ledger, which is not changed.
 
-    `made` is the time in the release's certificate, which comes after the debit.
-
-    Returns
-    -------
-    passed : bool
-        True also for an entry that was never marked as spent, because it counts all the same, and
-        if there was no ledger to look into.
-    text : str
-        The result of the search.
+    `made` is the time in the release's certificate, which comes after the debit. An entry that was
+    never marked as spent passes, because it counts all the same; so does a search without a ledger.
     """
     if path is None:
         return True, "not looked up, as the plan's ledger is not here"

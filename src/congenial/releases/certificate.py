@@ -93,11 +93,7 @@ def certify(
 def check_debit(certificate: Certificate) -> tuple[bool, str]:
     """Check that a certificate states the debit that its plan requires, and that it is enough.
 
-    Returns
-    -------
-    passed : bool
-    text : str
-        The result. `congenial ledger show` says whether the ledger has the entry.
+    `congenial ledger show` says whether the ledger has the entry.
     """
     stated, claimed = certificate.ledger, certificate.guarantee
     simulated = certificate.simulation is not None

@@ -104,18 +104,8 @@ def interior_tilts(rows: Rows, each: Unary) -> Iterator[FloatArray]:
 
     A primal-dual interior-point method (Wright 1997, chapter 5). Bounds are moved out by half a
     count, so that values strictly within them can satisfy the sums. A logarithmic barrier of weight
-    1 keeps values off the bounds: a weight that decays at rate t has its mean 1 / t away.
-
-    Parameters
-    ----------
-    rows : ndarray or sparse array of float64, shape (m, n)
-        The values add up to zero along each row.
-    each : Unary
-        Weight of each value.
-
-    Yields
-    ------
-    ndarray of float64, shape (m,)
+    1 keeps values off the bounds: a weight that decays at rate t has its mean 1 / t away. The
+    values add up to zero along each of the `rows`, shape (m, n), dense or sparse.
     """
     # Laplace noise is what lies above its centre less what lies below, each at a cost
     laplace = np.flatnonzero(each.kind == laws.LAPLACE)

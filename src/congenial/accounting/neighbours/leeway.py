@@ -52,7 +52,9 @@ def with_implied(
     is pinned that could differ between two neighbouring datasets.
     """
     sums = resolved.equalities[1].size or resolved.inequalities[1].size
-    free = not resolved.has_inequalities or not (sums or _on_both_sides(resolved))
+    free = not resolved.has_inequalities or not (
+        sums or bool(np.isfinite(resolved.lo).any() and np.isfinite(resolved.hi).any())
+    )
     resolved = replace(resolved, pinned=resolved.determined)
     if free:
         return resolved
@@ -110,11 +112,6 @@ def _spans(resolved: ResolvedInvariant, counted: Counted, grid: float) -> tuple[
         return span, []
     rows = _rows(resolved, grid or 1.0, whole=bool(grid))
     return _carried(span, rows, _sums(resolved, counted), whole=bool(grid)), rows
-
-
-def _on_both_sides(resolved: ResolvedInvariant) -> bool:
-    """Whether there are bounds from below and from above."""
-    return bool(np.isfinite(resolved.lo).any() and np.isfinite(resolved.hi).any())
 
 
 def _rounded(resolved: ResolvedInvariant, grid: float) -> Span:

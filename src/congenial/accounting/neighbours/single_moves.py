@@ -263,14 +263,9 @@ def _group_bounds(
 def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
     """Find the two cells between which a record's move costs most.
 
-    Returns
-    -------
-    cost : float
-        Summed over the entries that count one of the two. Beyond `MOST_TRIES` cells tried, or
-        `MOST_COMPARED` numbers, it is the bound that both have nothing more in common than all
-        cells have.
-    first, second : int
-        Positions of the two.
+    Returns the cost, summed over the entries that count one of the two, and their positions. Beyond
+    `MOST_TRIES` cells tried, or `MOST_COMPARED` numbers, the cost is the bound that both have
+    nothing more in common than all cells have.
 
     Notes
     -----
@@ -303,13 +298,9 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
 
 
 def fixed_sums(resolved: ResolvedInvariant, counted: Counted) -> tuple[FloatArray, WholeArray]:
-    """Contribution of a record in each cell to every query, and to every fixed sum.
+    """Contribution of a record in each cell to every query (n, cells), and every fixed sum.
 
-    Returns
-    -------
-    ndarray of float64, shape (n, cells)
-    ndarray of float64 or object, shape (m, cells)
-        A multiple of each fixed sum, so that all numbers are integers (`whole_sums`).
+    Of each fixed sum it is a multiple, so that all numbers are integers (`whole_sums`).
     """
     lay = counting(resolved.n, counted)
     rows = np.vstack((resolved.equalities[0], np.eye(resolved.n)[resolved.pinned]))

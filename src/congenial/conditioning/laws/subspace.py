@@ -91,7 +91,7 @@ class OnForest:
 
     def fit(self, weight: FloatArray) -> FittedForest:
         """Attach weights, shape (n,), positive where measured."""
-        return FittedForest(self, self._extended(weight))
+        return FittedForest(self, np.concatenate((weight, np.zeros(self.forest.n - self.n))))
 
     @cached_property
     def all_fixed(self) -> npt.NDArray[np.bool_]:
@@ -108,9 +108,6 @@ class OnForest:
     def log_unit(self) -> float:
         """Log integral in lattice coordinates with all weights 1."""
         return self.fit(np.ones(self.n)).climbed[1]
-
-    def _extended(self, weight: FloatArray) -> FloatArray:
-        return np.concatenate((weight, np.zeros(self.forest.n - self.n)))
 
 
 @dataclass(frozen=True, eq=False)

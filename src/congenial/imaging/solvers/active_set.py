@@ -68,12 +68,7 @@ class ActiveSet:
 
         Returns ndarray of float64, shape (n,), or None if the optimality conditions are
         violated by more than 1e-9 of the largest number, a number is not finite, or no vector
-        satisfies the conditions.
-
-        Parameters
-        ----------
-        values : ndarray of float64, shape (n,)
-            Noisy values and pins; used where measured or pinned.
+        satisfies the conditions. `values` are used where measured or pinned.
 
         Notes
         -----
@@ -94,14 +89,8 @@ class ActiveSet:
         """Round the closest point to the integers of least summed change that add up.
 
         Returns ndarray of int64, shape (n,), or None if `solve` returns None, a pin is not an
-        integer, or the best integers are not among those tried near the point.
-
-        Parameters
-        ----------
-        values : ndarray of float64, shape (n,)
-            As for `solve`.
-        words : ndarray of uint64
-            One random word a node; break ties.
+        integer, or the best integers are not among those tried near the point. Ties are broken by
+        `words`, one a node.
         """
         found = self._solve(values, 2)
         if found is None:

@@ -146,11 +146,7 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
 def downward(parents, measured, splits, messages, nats, keep, summarised):
     """Fill the means, rises and, where `keep`, laws of all nodes; overwrite the messages' table.
 
-    Returns
-    -------
-    laws : ndarray of float64
-    lost : float
-        About the summed shares of laws that lie beyond the ends of their windows.
+    Returns the laws, and about the summed shares of laws beyond the ends of their windows.
     """
     laws, used, lost, cut = np.empty(1024), 0, 0.0, math.exp(-nats)
     parts, outer, own, wide = np.empty(64), np.empty(64), np.empty(64), np.empty(64)

@@ -86,14 +86,7 @@ class Unconstrained:
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> IntArray:
-        """Draw noisy counts, shape (n,) or (size, n); unmeasured ones are sums of those below.
-
-        Parameters
-        ----------
-        x : array_like of int, shape (n,)
-        size : int, optional
-        rng : Randomness, optional
-        """
+        """Draw noisy counts, shape (n,) or (size, n); unmeasured ones are sums of those below."""
         mechanism, sums = self.model.mechanism, self.model.domain.sums
         counts = np.asarray(mechanism.counts(x), dtype=np.int64)
         drawn = mechanism.sample(counts, checked_size(size), resolve(rng)).astype(np.int64)
