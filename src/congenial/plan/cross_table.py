@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import prod
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta
 
 from congenial.domain.table import Margin, Table
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.errors import CongenialError
+from congenial.errors import CongenialError, PlanError
 from congenial.plan.fields import Section, refuse
 from congenial.wording import nearest, one_of, reason_of, show
 
@@ -24,6 +26,8 @@ TOTAL, BY = "total", " by "
 MARGIN = "margin"
 # Each value is a cell at every place of the deepest level.
 _MOST_VALUES = 10_000
+# A table's cells at all places take about 100 bytes each while they are counted.
+_MOST_CELLS = 50_000_000
 _WHAT = "list its values as text in quotes, such as sex = ['F', 'M']"
 Name = Annotated[str, Meta(pattern=r"\S", description="give text in quotes")]
 Values = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=_MOST_VALUES, description=_WHAT)]
@@ -38,8 +42,9 @@ Asked = Annotated[
         "table of such lists by level"
     ),
 ]
+# No pattern here: msgspec 0.22 frees the pattern of text that may be a list instead, and crashes.
 Condition = Annotated[
-    dict[str, Name | Values],
+    dict[str, str | tuple[str, ...]],
     Meta(description="give tables, such as { age = '0-14', status = ['married', 'widowed'] }"),
 ]
 
@@ -66,37 +71,53 @@ class CrossTable(Section, frozen=True):
     # Margins for every level, or by level: "total", an attribute or a group, or several joined by
     # " by ". The single cells at the deepest level are always counted.
     margins: Asked
-    groups: dict[str, Groups] | None = None
+    groups: Annotated[
+        dict[str, Groups],
+        Meta(description="give a table, such as { voting = { of = 'age', values = { ... } } }"),
+    ] = msgspec.field(default_factory=dict)
     # Conditions on attributes and groups; no record meets one (structural zeros).
-    impossible: tuple[Condition, ...] = ()
+    impossible: Annotated[
+        tuple[Condition, ...],
+        Meta(description="give a list of tables, such as [{ age = '0-14', status = 'married' }]"),
+    ] = ()
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        for name in (*self.attributes, *(self.groups or {})):
+        for name in (*self.attributes, *self.groups):
             if not name.strip() or name == TOTAL or BY in name or ":" in name:
                 refuse(
                     "table.attributes" if name in self.attributes else "table.groups",
                     f"has the name {show(name)}",
                     f"give names other than '{TOTAL}', without '{BY}' and ':'",
                 )
+        for name in (key for one in self.impossible for key, values in one.items() if not values):
+            refuse("table.impossible", f"gives no value of {show(name)}", "list one or more")
 
     @property
     def readings(self) -> tuple[str, ...]:
         """Names of the attributes and groups: each is a column of the released table."""
-        return (*self.attributes, *(self.groups or {}))
+        return (*self.attributes, *self.groups)
 
     def table(self, places: Sequence[str], geography: Tree) -> Table:
         """Return the table at the leaves of a geography, whose levels are named."""
+        cells = prod(map(len, self.attributes.values())) * len(geography.leaves)
+        if cells > _MOST_CELLS:
+            refuse(
+                "table.attributes",
+                f"makes {cells:,} single cells at {len(geography.leaves):,} places, where "
+                f"{_MOST_CELLS:,} is the most",
+                "give fewer values, or leave an attribute out",
+            )
         try:
             return Table(
                 self.attributes,
-                {name: (one.of, one.values) for name, one in (self.groups or {}).items()},
+                {name: (one.of, one.values) for name, one in self.groups.items()},
                 geography,
                 places,
                 list(self.impossible) or None,
             )
         except CongenialError as error:
-            refuse("table", f"is not one: {reason_of(error)}", "mend it")
+            raise PlanError(f"table: {reason_of(error)}") from None
 
     def workload(self, places: Sequence[str], geography: Tree) -> Workload:
         """Return the queries over a geography."""
@@ -126,7 +147,7 @@ class CrossTable(Section, frozen=True):
         try:
             return table.margin(names)
         except CongenialError as error:
-            refuse(key, f"holds {show(text)}: {reason_of(error)}", "mend it")
+            raise PlanError(f"{key} holds {show(text)}: {reason_of(error)}") from None
 
 
 def margin_text(margin: Margin) -> str:
