@@ -147,7 +147,7 @@ def test_the_study_names_where_two_passes_are_better(made):
     better = dict(made.error)
     better[bureau.TWO] = better[bureau.OURS] + np.array([[-1.0], [-1.01]])
     found = bureau.Found(made.names, made.number, better, made.bias, made.seconds)
-    text = bureau.study_of([(bureau.World("g", "Garfield", ()), found)]).findings[1]
+    text = bureau.study_of([(bureau.World("g", "Garfield", ()), found)]).findings[2]
     assert f"smaller ones in {len(made.names)}: state, age" in text
     better[bureau.TWO] = better[bureau.OURS] + np.array([[1.0], [1.01]])
     study = bureau.study_of([(bureau.World("g", "Garfield", ()), found)])
