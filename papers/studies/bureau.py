@@ -249,9 +249,10 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
         "measurements of `examples/washington/plan.toml`; the true counts are those of 2010. "
         "`papers/studies/bureau_passes.py` follows Abowd et al. (2022) and lists the choices where "
         "the article is silent; PIQP solves its quadratic programmes and HiGHS its roundings.",
-        "The example shares the budget of a level alike among its margins, so that a total is measured "
-        "no better than a single cell. A pass that fixes totals first then leaves out what the "
-        "cells tell of them. How the two compare with more of the budget on totals was not tried.",
+        "The example shares the budget of a level alike among its margins, so that a total is "
+        "measured no better than a single cell. A pass that fixes totals first then leaves out "
+        "what the cells tell of them. How the two compare with more of the budget on totals was "
+        "not tried.",
         *(_told(world, one) for world, one in found),
         "Times are elapsed times: they alone differ when the command is run again. Ours uses the "
         "threads of numba, two passes one process.",

@@ -151,5 +151,5 @@ def test_the_study_names_where_two_passes_are_better(made):
     assert f"smaller ones in {len(made.names)}: state, age" in text
     better[bureau.TWO] = better[bureau.OURS] + np.array([[1.0], [1.01]])
     study = bureau.study_of([(bureau.World("g", "Garfield", ()), found)])
-    assert "smaller ones in 0." in study.findings[1]
+    assert "smaller ones in 0." in study.findings[2]
     assert study.tables[0].column("difference")[0] == pytest.approx(1.0, abs=0.01)

@@ -40,10 +40,10 @@ def test_the_optional_parts_may_be_left_out() -> None:
 
 def test_without_a_method_the_default_is_the_best_for_the_invariants() -> None:
     text = GOOD[: GOOD.index("[method]")]
-    assert parse_plan(text).method == sections.best_method(nonnegative=True)
+    assert parse_plan(text).method == sections.best_method(bounded=True)
     assert parse_plan(text).method.name == "posterior"
     equal = text.replace("nonnegative = true", "nonnegative = false")
-    assert parse_plan(equal).method == sections.best_method(nonnegative=False)
+    assert parse_plan(equal).method == sections.best_method(bounded=False)
     assert parse_plan(text + '[method]\nloss = "l2"').method == sections.Method(
         name="posterior", loss="l2"
     )

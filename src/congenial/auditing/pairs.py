@@ -204,10 +204,32 @@ def _random_counts(space: Space, source: Randomness, at: int, kinds: int | None)
     return np.asarray(np.minimum(low + more, high))
 
 
+def _within(space: Space, base: IntArray) -> IntArray:
+    """Change counts of cells until bounds of their sums hold and have room for one record.
+
+    One pass from the finest sums up does so for most bounds; `Space.allows` judges the result.
+    """
+    lo, hi = space.hull.lo, np.floor(space.hull.hi)
+    sums = np.setdiff1d(np.flatnonzero((lo > 0.0) | np.isfinite(hi)), space.entries)
+    if not sums.size:
+        return base
+    out, n = base.astype(np.float64), space.mechanism.n
+    for entries in space.counting.chain[::-1]:
+        cells = np.flatnonzero(entries >= 0)
+        at = entries[cells]
+        cells_of = np.maximum(np.bincount(at, minlength=n), 1)
+        short = np.maximum(lo - np.bincount(at, out[cells], n), 0.0)
+        out[cells] += np.ceil(short / cells_of)[at]
+        found = np.maximum(np.bincount(at, out[cells], n), 1.0)
+        out[cells] = np.floor(out[cells] * np.clip((hi - 1.0) / found, 0.0, 1.0)[at])
+    return out.astype(np.int64)
+
+
 def _moved(
     space: Space, base: IntArray, one: int, other: int | None, seen: set[bytes]
 ) -> Iterator[Pair]:
     """Yield the dataset with one record more in either cell, if the invariant allows both."""
+    base = _within(space, base)
     sides = [base.copy(), base.copy()]
     sides[0][one] += 1
     if other is not None:

@@ -96,7 +96,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "noise and work out counts that satisfy these: imaging and topdown the closest ones, the "
         "posterior those of the least expected error. If no count may be negative, the posterior "
         "has the smallest errors, and its measurements are published for the intervals.",
-        best_method(nonnegative=nonnegative).name,
+        best_method(bounded=nonnegative).name,
         click.Choice(METHODS),
     )
     ledger = asker.ask(

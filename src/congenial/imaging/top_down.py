@@ -197,6 +197,14 @@ class TopDown(Moved):
             raise UnsupportedError("topdown needs noise on a tree; give Additive(noise, tree).")
         return CellDescent(workload, self.resolved, precision(self.mechanism), integer=True)
 
+    def check_exact(self, counts: npt.ArrayLike) -> None:
+        """Refuse counts published exactly that bounds leave no table for; no other is looked at.
+
+        Where margins cross, bounds alone are compared: what needs a program is found in the draw.
+        """
+        if isinstance(self.descent, CellDescent):
+            self.descent.limits(counts)
+
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Go down from the root."""
         return np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)

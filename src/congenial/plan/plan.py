@@ -33,10 +33,13 @@ from congenial.plan.sections import (
     Publication,
     best_method,
 )
-from congenial.wording import nearest, one_of, reason_of, show
+from congenial.types import FloatArray
+from congenial.wording import nearest, on_a_line, one_of, reason_of, show
 
 # Tolerance for the sum of the shares of a split, which is 1.
 TOLERANCE = 1e-9
+# Keys of the section `invariants` that demand more than equalities.
+_BOUNDS = ("nonnegative", "at_least", "at_most")
 # In larger trees no similar name is searched for.
 _MOST_COMPARED = 100_000
 
@@ -207,11 +210,11 @@ def _with_method(raw: Mapping[str, object]) -> Mapping[str, object]:
     A plan kept in a certificate names its method.
     """
     invariants, method = raw.get("invariants"), raw.get("method", {})
-    if not isinstance(invariants, dict) or invariants.get("nonnegative") is not True:
+    if not isinstance(invariants, dict) or not any(map(invariants.get, _BOUNDS)):
         return raw
     if not isinstance(method, dict) or "name" in method or "sampler" in method:
         return raw
-    name = best_method(nonnegative=True, crossing=_crosses(raw)).name
+    name = best_method(bounded=True, crossing=_crosses(raw)).name
     return {**raw, "method": {"name": name, **method}}
 
 
@@ -229,6 +232,18 @@ def exact_nodes(plan: Plan, tree: Tree | Workload) -> tuple[int, ...]:
     """Indices of the nodes that a plan publishes exactly, ascending."""
     entries = plan.invariants.publish_exactly
     return named_nodes(plan, tree, "invariants.publish_exactly", entries)
+
+
+def bounds_by_node(plan: Plan, tree: Tree | Workload) -> tuple[FloatArray, FloatArray]:
+    """Lower and upper bounds of a plan besides 0, shape (n,) each; infinite where there is none."""
+    low, high = np.full(len(tree), -np.inf), np.full(len(tree), np.inf)
+    for name, least in plan.invariants.at_least.items():
+        at = list(named_nodes(plan, tree, f"invariants.at_least.{on_a_line(name)}", (name,)))
+        low[at] = np.maximum(low[at], least)
+    for name, most in plan.invariants.at_most.items():
+        at = list(named_nodes(plan, tree, f"invariants.at_most.{on_a_line(name)}", (name,)))
+        high[at] = np.minimum(high[at], most)
+    return low, high
 
 
 def named_nodes(
@@ -364,6 +379,13 @@ def _check_exact(plan: Plan) -> None:
                     f"give {one_of(plan.level_names)}, or a node's path below the root (did you "
                     f"mean '{folded[entry.casefold()]}'?)",
                 )
+    for side in ("at_least", "at_most"):
+        for name in set(plan.exact_levels) & set(getattr(plan.invariants, side)):
+            refuse(
+                f"invariants.{side}.{on_a_line(name)}",
+                "bounds a level that invariants.publish_exactly holds, too",
+                "name it in one of them, because an exact count is not moved",
+            )
     if plan.level_names[-1] in entries:
         refuse(
             key,

@@ -6,6 +6,7 @@ import re
 from sys import float_info
 from typing import Annotated, Literal, get_args
 
+import msgspec
 from msgspec import Meta
 
 from congenial.noise.law import find_law, law_names
@@ -106,6 +107,14 @@ Delta = Annotated[
 Share = Annotated[float, Meta(ge=0, le=1, description="give a share of epsilon between 0 and 1")]
 Weight = Annotated[
     float, Meta(ge=0, le=float_info.max, description="give a nonnegative, finite number")
+]
+# Beyond 2^53 not every integer is a double.
+Limit = Annotated[
+    int, Meta(ge=0, le=2**53, description="give a whole number from 0, the same for all data")
+]
+Limits = Annotated[
+    dict[str, Limit],
+    Meta(description="give a table of whole numbers by level or node, such as { zone = 500 }"),
 ]
 ByLevel = Meta(description="give a table of numbers by level, such as { zone = 1.0 }")
 Types = Annotated[
@@ -280,10 +289,25 @@ class Invariants(Section, frozen=True):
     # Levels ("root" or a column), or nodes by path below the root ("Queens/132") or by name.
     publish_exactly: Nodes = ()
     nonnegative: bool = False
+    # `at_least` and `at_most`: Public bounds of released counts, by level or node.
+    at_least: Limits = msgspec.field(default_factory=dict)
+    at_most: Limits = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
         check_once("invariants.publish_exactly", self.publish_exactly)
+        for name, least in self.at_least.items():
+            if least > self.at_most.get(name, least):
+                refuse(
+                    f"invariants.at_least.{on_a_line(name)}",
+                    f"is {least:,}, and invariants.at_most gives it {self.at_most[name]:,}",
+                    "give a lower bound that is no larger than the upper one",
+                )
+
+    @property
+    def bounded(self) -> bool:
+        """Whether bounds hold, so that more than equalities restrict a release."""
+        return self.nonnegative or bool(self.at_least) or bool(self.at_most)
 
 
 class Method(Section, frozen=True):
@@ -364,7 +388,7 @@ class Accuracy(Section, frozen=True):
         return 1.0 - self.confidence
 
 
-def best_method(*, nonnegative: bool, crossing: bool = False) -> Method:
+def best_method(*, bounded: bool, crossing: bool = False) -> Method:
     """Return the default method: the one with the least error under a plan's invariants.
 
     Under equalities alone, conditioning costs no privacy and has the least variance. Under bounds,
@@ -372,9 +396,9 @@ def best_method(*, nonnegative: bool, crossing: bool = False) -> Method:
     expected error does neither, and has no larger error than a projection (study *best-table*).
     Where margins cross it cannot be worked out, and TopDown is taken.
     """
-    if crossing and nonnegative:
+    if crossing and bounded:
         return Method(name="topdown")
-    return Method(name="posterior") if nonnegative else Method()
+    return Method(name="posterior") if bounded else Method()
 
 
 def _measure(noise: str) -> str:

@@ -350,7 +350,7 @@ def _refused(explanation: Explanation) -> list[str]:
 
 def _cost(explanation: Explanation) -> list[str]:
     plan = explanation.plan
-    if plan.method.name != "conditioning" or not plan.invariants.nonnegative:
+    if plan.method.name != "conditioning" or not plan.invariants.bounded:
         return []
     shown = "the tables above show" if explanation.default else "congenial compare shows"
     return [conditioning_on_bounds(explanation.guarantee.gamma, shown)]

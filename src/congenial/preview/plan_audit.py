@@ -17,13 +17,13 @@ from congenial.data.counts import build_domain
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import EmptyNeighbourhoodError, UnsupportedError
-from congenial.invariants.written import resolve_invariant
+from congenial.invariants.written import bounds, consistent, exactly, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.plan.plan import Plan
 from congenial.randomness import seeded
-from congenial.releases.model import Model, build_model, choose_method, claim, invariant_of
+from congenial.releases.model import Model, build_model, choose_method, claim
 
 # Leaves of the part of the plan whose laws are enumerated, and records of its datasets.
 LEAVES, RECORDS = 4, 3
@@ -176,7 +176,9 @@ def part_of(model: Model) -> Model:
     parents = [place.get(int(tree.parents[v]), -1) for v in nodes]
     small = Tree.from_parents(np.array(parents, dtype=np.int64), [tree.names[v] for v in nodes])
     pinned = np.flatnonzero(model.resolved.pinned[nodes])
-    invariant = invariant_of(model.plan, small, pinned.tolist())
+    invariant = consistent(small) & bounds(model.resolved.lo[nodes], model.resolved.hi[nodes])
+    if pinned.size:
+        invariant = invariant & exactly(pinned.tolist())
     law = DiscreteLaplace if model.delta is None else DiscreteGaussian
     mechanism = Additive(law(model.mechanism.scales[nodes]), small)
     resolved = resolve_invariant(invariant, len(small), small)

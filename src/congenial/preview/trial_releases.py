@@ -46,7 +46,7 @@ class Simulated:
 
 def simulated(model: Model, mechanism: Mechanism, basis: Basis, *, asked: bool) -> Simulated:
     """Simulate releases of counts; slow ones only where these counts were asked for."""
-    best = best_method(nonnegative=model.plan.invariants.nonnegative, crossing=model.plan.crossing)
+    best = best_method(bounded=model.plan.invariants.bounded, crossing=model.plan.crossing)
     beside = _beside(model, best, basis)
     default = "" if beside is None else best.name
     unknown = ""

@@ -110,11 +110,13 @@ def intervals(
 def _by_margins(
     model: Model, found: Margins, value: IntArray, measured: IntArray | None
 ) -> Intervals:
-    n, resolved = len(model.domain), model.resolved
+    n = len(model.domain)
     known = known_all = found.margin != UNKNOWN
     centre, low, high = value, np.full(n, -np.inf), np.full(n, np.inf)
     if found.source == "measurements" and measured is not None:
-        centre, low, high = estimates(model, value, measured), resolved.lo, resolved.hi
+        centre = estimates(model, value, measured)
+        # other bounds are mandates on released counts, which the true ones need not keep
+        low = np.full(n, 0.0 if model.plan.invariants.nonnegative else -np.inf)
 
     def ends(at: IntArray, reach: IntArray) -> tuple[IntArray, IntArray]:
         below = np.minimum(np.maximum(at - reach, low), value)

@@ -17,6 +17,7 @@ from congenial.data.counts import RowSource, open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
 from congenial.errors import LedgerError, ReleaseError
+from congenial.imaging.top_down import TopDown
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
 from congenial.ledger.debits import read_ledger, reserve, settle
@@ -246,6 +247,8 @@ def _refuse_before_noise(
     """Refuse all that can be refused before anything is spent; the guarantee is known by then."""
     guarantee = claim(model, mechanism.error_bound)
     check_pinned(model.resolved, counts, model.invariant, whole=True, domain=model.domain)
+    if isinstance(mechanism, TopDown):
+        mechanism.check_exact(counts)
     return guarantee, margins(model, mechanism)
 
 

@@ -41,6 +41,7 @@ from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import (
     Invariant,
+    bounds,
     consistent,
     exactly,
     nonnegative,
@@ -52,7 +53,7 @@ from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import MOST_TABULATED
 from congenial.noise.law import find_law
 from congenial.plan.cross_table import MARGIN
-from congenial.plan.plan import Plan, exact_nodes
+from congenial.plan.plan import Plan, bounds_by_node, exact_nodes
 from congenial.plan.sections import MOST_EPSILON, OWN_COLUMNS
 from congenial.types import BoolArray, FloatArray
 
@@ -168,6 +169,8 @@ def invariant_of(plan: Plan, tree: Tree | Workload, nodes: Sequence[int]) -> Inv
     invariant = consistent(tree)
     if nodes:
         invariant = invariant & exactly(list(nodes))
+    if plan.invariants.at_least or plan.invariants.at_most:
+        invariant = invariant & bounds(*bounds_by_node(plan, tree))
     return invariant & nonnegative() if plan.invariants.nonnegative else invariant
 
 

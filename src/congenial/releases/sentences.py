@@ -24,6 +24,8 @@ from congenial.releases.directory import STAMP
 from congenial.releases.intervals import SumInterval
 from congenial.releases.specification import (
     SOURCES,
+    AtLeast,
+    AtMost,
     ByBestTable,
     ByConditioning,
     ByImaging,
@@ -247,6 +249,14 @@ def mandate(one: Mandate) -> str:
             return f"these counts are released as enumerated ({names})"
         case NoneNegative():
             return "no released count is below zero"
+        case AtLeast(nodes, listed):
+            return f"lower bounds hold ({many(nodes, 'count')}: {_limits('at least', listed)})"
+        case AtMost(nodes, listed):
+            return f"upper bounds hold ({many(nodes, 'count')}: {_limits('at most', listed)})"
+
+
+def _limits(side: str, listed: Mapping[str, int]) -> str:
+    return joined([f"{name} {side} {number:,}" for name, number in listed.items()])
 
 
 def worst_neighbours(pair: WorstNeighbours) -> str:
@@ -523,7 +533,8 @@ def margin_label(certificate: Statement) -> str:
 
 def bent(certificate: Statement) -> bool:
     """Whether bounds change the error, so that the noise's margin is not the released count's."""
-    return bool(certificate.plan["invariants"]["nonnegative"])
+    given = certificate.plan["invariants"]
+    return any(map(given.get, ("nonnegative", "at_least", "at_most")))
 
 
 def level_margin(certificate: Statement, stated: int | None, reach: FloatArray) -> str:

@@ -21,7 +21,7 @@ from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
 from congenial.errors import ReleaseError
-from congenial.plan.plan import Plan
+from congenial.plan.plan import Plan, bounds_by_node
 from congenial.plan.sections import PRODUCTS, Product
 from congenial.randomness import Randomness
 from congenial.releases.intervals import StatedAccuracy
@@ -113,7 +113,21 @@ class NoneNegative(Kind, frozen=True, tag="nonnegative"):
     """No released count is below zero."""
 
 
-Mandate = WholeNumbers | SumsOfParts | PublishedExactly | NoneNegative
+class AtLeast(Kind, frozen=True, tag="at-least"):
+    """Some released counts are at least public numbers."""
+
+    nodes: Count  # Number of these counts.
+    listed: dict[str, Count]  # The number for each level and node that the plan names.
+
+
+class AtMost(Kind, frozen=True, tag="at-most"):
+    """Some released counts are at most public numbers."""
+
+    nodes: Count  # Number of these counts.
+    listed: dict[str, Count]  # The number for each level and node that the plan names.
+
+
+Mandate = WholeNumbers | SumsOfParts | PublishedExactly | NoneNegative | AtLeast | AtMost
 
 
 class LevelNoise(Part, frozen=True):
@@ -377,6 +391,12 @@ def _invariants(model: Model) -> tuple[Mandate, ...]:
         found.append(PublishedExactly(int(model.resolved.pinned.sum()), listed))
     if model.plan.invariants.nonnegative:
         found.append(NoneNegative())
+    given = model.plan.invariants
+    low, high = bounds_by_node(model.plan, model.domain)
+    if given.at_least:
+        found.append(AtLeast(int(np.isfinite(low).sum()), given.at_least))
+    if given.at_most:
+        found.append(AtMost(int(np.isfinite(high).sum()), given.at_most))
     return tuple(found)
 
 

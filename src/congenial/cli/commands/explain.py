@@ -61,7 +61,7 @@ def command(plan: Path, total: int | None, counts: Path | None) -> Answer:
         from congenial.plan.sections import best_method
     read = load(plan, rows=False)
     for method in dict.fromkeys(
-        (read.method.name, best_method(nonnegative=read.invariants.nonnegative).name)
+        (read.method.name, best_method(bounded=read.invariants.bounded).name)
     ):
         compile_once(method, quiet=False)
     with held():

@@ -65,7 +65,7 @@ class CellDescent:
         was not solved.
         """
         values = self._checked(y)
-        return self._moved(values, self._limits(values), source)
+        return self._moved(values, self.limits(values), source)
 
     def apply_all(self, rows: npt.ArrayLike, source: Randomness) -> FloatArray | IntArray:
         """Apply to several vectors, shape (k, n), with the same counts published exactly.
@@ -73,15 +73,19 @@ class CellDescent:
         What bounds allow follows from these counts, and is worked out once.
         """
         checked = [self._checked(y) for y in np.asarray(rows)]
-        limits = self._limits(checked[0]) if checked else []
+        limits = self.limits(checked[0]) if checked else []
         return np.array([self._moved(values, limits, source) for values in checked])
 
     def _checked(self, y: npt.ArrayLike) -> FloatArray:
         needed = self.resolved.pinned | (self.weight > 0.0)
         return checked_values(y, self.resolved.n, needed, self.workload)
 
-    def _limits(self, values: FloatArray) -> list[Limits]:
-        """Bounds of all rows of each table."""
+    def limits(self, given: npt.ArrayLike) -> list[Limits]:
+        """Bounds of all rows of each table, under the counts published exactly among those given.
+
+        Raises InfeasibleError if they leave no table.
+        """
+        values = np.asarray(given, dtype=np.float64)
         resolved = self.resolved.with_pins(values)
         return [self.bounds(geography, resolved, values) for geography in self.tables]
 

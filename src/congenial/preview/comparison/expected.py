@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from congenial.accounting.mechanism import Mechanism
-from congenial.errors import NumericalError, UnsupportedError
+from congenial.errors import InvariantError, NumericalError, UnsupportedError
 from congenial.preview.comparison.outcome import LevelError, SizeError
 from congenial.preview.comparison.tally import Tally
 from congenial.randomness import seeded
@@ -73,7 +73,7 @@ def _drawn(
         drawn = mechanism.sample(counts, size=draws, rng=seeded(seed))
     except MemoryError:
         return NotSimulated("this takes more memory than there is")
-    except (NumericalError, UnsupportedError) as error:  # hard counts, and no fault of the plan
+    except (InvariantError, NumericalError, UnsupportedError) as error:  # no fault of the plan
         return NotSimulated(str(error).removesuffix("."))
     return np.asarray(drawn, dtype=np.int64)
 
