@@ -52,6 +52,8 @@ def test_images_keep_bounds_that_the_rows_break(place, margins, method):
     assert all(check.passed for check in cg.verify(place / "out"))
     low, high = bounds_by_node(plan, found.domain)
     assert ((low <= found.values) & (found.values <= high)).all()
+    checked = {check.name: check.text for check in cg.verify(place / "out")}
+    assert checked["bounds"] == "no value is negative and every value is within the plan's bounds"
     stated = [mandate(one) for one in found.certificate.invariants]
     assert stated[-2] == "lower bounds hold (2 counts: area: total at least 130)"
     assert stated[-1].startswith("upper bounds hold (")

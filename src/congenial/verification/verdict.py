@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 
 from congenial.domain.workload import Workload
-from congenial.errors import CongenialError, ReleaseError
+from congenial.errors import CongenialError, PlanError, ReleaseError
 from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
-from congenial.plan.plan import Plan
+from congenial.plan.plan import Plan, bounds_by_node
 from congenial.releases import directory as files
 from congenial.releases.certificate import Certificate, check_debit, plan_digest, read_certificate
 from congenial.releases.directory import STAMP
@@ -198,13 +198,27 @@ def _additive(release: Release) -> Check:
 
 
 def _bounds(release: Release) -> Check:
-    if not release.plan.invariants.nonnegative:
+    given = release.plan.invariants
+    if not given.bounded:
         return Check("bounds", True, "the plan asks for none")
     below = np.flatnonzero(release.values < 0)
-    if below.size:
+    if given.nonnegative and below.size:
         shown = "/".join(release.domain.path(int(below[0])))
         return Check("bounds", False, f"{below.size} values are negative, the first at {shown}")
-    return Check("bounds", True, "no value is negative")
+    try:
+        low, high = bounds_by_node(release.plan, release.domain)
+    except PlanError as error:
+        return Check("bounds", False, str(error))
+    beyond = np.flatnonzero((release.values < low) | (release.values > high))
+    if beyond.size:
+        shown = "/".join(release.domain.path(int(beyond[0])))
+        text = f"{beyond.size} values break a bound of the plan, the first at {shown}"
+        return Check("bounds", False, text)
+    kept = [
+        *["no value is negative"] * given.nonnegative,
+        *["every value is within the plan's bounds"] * bool(given.at_least or given.at_most),
+    ]
+    return Check("bounds", True, " and ".join(kept))
 
 
 _OF_TABLE: tuple[Callable[[Release], Check], ...] = (_same, _leaves, _integers, _additive, _bounds)
