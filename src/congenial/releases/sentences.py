@@ -24,8 +24,8 @@ from congenial.releases.directory import STAMP
 from congenial.releases.intervals import SumInterval
 from congenial.releases.specification import (
     SOURCES,
-    AtLeast,
-    AtMost,
+    BoundedAbove,
+    BoundedBelow,
     ByBestTable,
     ByConditioning,
     ByImaging,
@@ -249,9 +249,9 @@ def mandate(one: Mandate) -> str:
             return f"these counts are released as enumerated ({names})"
         case NoneNegative():
             return "no released count is below zero"
-        case AtLeast(nodes, listed):
+        case BoundedBelow(nodes, listed):
             return f"lower bounds hold ({many(nodes, 'count')}: {_limits('at least', listed)})"
-        case AtMost(nodes, listed):
+        case BoundedAbove(nodes, listed):
             return f"upper bounds hold ({many(nodes, 'count')}: {_limits('at most', listed)})"
 
 

@@ -113,21 +113,21 @@ class NoneNegative(Kind, frozen=True, tag="nonnegative"):
     """No released count is below zero."""
 
 
-class AtLeast(Kind, frozen=True, tag="at-least"):
+class BoundedBelow(Kind, frozen=True, tag="at-least"):
     """Some released counts are at least public numbers."""
 
     nodes: Count  # Number of these counts.
     listed: dict[str, Count]  # The number for each level and node that the plan names.
 
 
-class AtMost(Kind, frozen=True, tag="at-most"):
+class BoundedAbove(Kind, frozen=True, tag="at-most"):
     """Some released counts are at most public numbers."""
 
     nodes: Count  # Number of these counts.
     listed: dict[str, Count]  # The number for each level and node that the plan names.
 
 
-Mandate = WholeNumbers | SumsOfParts | PublishedExactly | NoneNegative | AtLeast | AtMost
+Mandate = WholeNumbers | SumsOfParts | PublishedExactly | NoneNegative | BoundedBelow | BoundedAbove
 
 
 class LevelNoise(Part, frozen=True):
@@ -394,9 +394,9 @@ def _invariants(model: Model) -> tuple[Mandate, ...]:
     given = model.plan.invariants
     low, high = bounds_by_node(model.plan, model.domain)
     if given.at_least:
-        found.append(AtLeast(int(np.isfinite(low).sum()), given.at_least))
+        found.append(BoundedBelow(int(np.isfinite(low).sum()), given.at_least))
     if given.at_most:
-        found.append(AtMost(int(np.isfinite(high).sum()), given.at_most))
+        found.append(BoundedAbove(int(np.isfinite(high).sum()), given.at_most))
     return tuple(found)
 
 
