@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -47,6 +48,20 @@ def test_blocks_run(page, tmp_path, monkeypatch):
         runner.run(block)
     if page in CLAIMS:
         CLAIMS[page](runner.names)
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="R is not installed")
+@pytest.mark.parametrize("page", [name for name, text in PAGES.items() if "```r\n" in text])
+def test_r_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    runner = Runner(page, tmp_path)
+    for block in blocks_of(PAGES[page]):
+        runner.run(block)
+    runner.finish()
+    assert "18+" in runner.printed
+    runner.run(Block("r", "stop('no such column')\n", 1, None))
+    with pytest.raises(AssertionError, match="no such column"):
+        runner.finish()
 
 
 def test_pages_are_found():

@@ -11,6 +11,7 @@ A page is run from top to bottom in a directory of its own that holds a copy of 
   with the one that is there;
 - a comment `<!-- printed -->` before a `text` block has it compared with what the Python above it
   printed;
+- `r` blocks are one program, which R runs where it is installed;
 - `json` blocks are read; `text` blocks are no code; `{toctree}` and `{eval-rst}` are the site's.
 
 Anything else is refused, so that no block is left that nobody runs.
@@ -25,6 +26,7 @@ import re
 import runpy
 import shlex
 import shutil
+import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -124,6 +126,7 @@ class Runner:
         self.names: dict[str, object] = {"__name__": "page"}
         self.examples = 0
         self.printed = ""
+        self.r = ""
 
     def run(self, block: Block) -> None:
         """Run a block, or say that nobody does."""
@@ -144,6 +147,8 @@ class Runner:
             self.example(block)
         elif block.language == "json":
             json.loads(block.text)
+        elif block.language == "r":
+            self.r += block.text
         else:
             assert block.language == "text", f"{where}: nobody runs {block.language or 'this'}."
 
@@ -159,6 +164,19 @@ class Runner:
         path.write_text(block.text, encoding="utf-8")
         if block.language == "toml":
             parse_plan(block.text)
+
+    def finish(self) -> None:
+        """Run the page's R as one program."""
+        (self.place / "page.R").write_text(self.r, encoding="utf-8")
+        done = subprocess.run(
+            ["Rscript", "--vanilla", "page.R"],
+            cwd=self.place,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{self.page}: R said\n\n{done.stderr}"
+        self.printed = done.stdout
 
     def python(self, block: Block) -> None:
         """Run Python, with line numbers of the page in tracebacks."""
