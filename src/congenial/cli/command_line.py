@@ -24,8 +24,8 @@ from congenial.cli.answer import (
     show_failure,
     wants_json,
 )
+from congenial.durability.signals import Ended, Ender, uninterrupted
 from congenial.errors import CongenialError, UnsupportedError
-from congenial.signals import Ended, Ender, held
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -92,7 +92,7 @@ class Commands(click.Group):
         """Import a command; None where there is none of the name."""
         if cmd_name not in command_names():
             return None
-        with held():
+        with uninterrupted():
             module = import_module(f"{FOLDER}.{cmd_name.replace('-', '_')}")
         found: click.Command = module.command
         return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from congenial.signals import held
+from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
     from congenial.cli.compiled import Method
@@ -23,7 +23,7 @@ _EVERY_TIME = (
 
 def load(plan: Path, *, rows: bool) -> Plan:
     """Read a plan, and check that its files exist; `rows` says whether its rows are needed."""
-    with held():
+    with uninterrupted():
         from congenial.data.public_domain import find_files
         from congenial.plan.plan import read_plan
     read = read_plan(plan)
@@ -36,7 +36,7 @@ def compile_once(method: str, *, quiet: bool) -> None:
 
     If they cannot be cached, each is compiled when it is first called.
     """
-    with held():
+    with uninterrupted():
         from congenial.cli.compiled import cache_directory, compile_kernels, is_missing
     known: tuple[Method, ...] = ("conditioning", "posterior")
     own: Method = next((each for each in known if each == method), "imaging")

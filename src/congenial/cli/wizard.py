@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from congenial.cli.asking import Asker, column, columns, listed, number, split, yes_or_no
+from congenial.durability.signals import uninterrupted
 from congenial.errors import DataError, PlanError, StructureError
-from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.plan.draft import Draft
@@ -30,7 +30,7 @@ DOMAIN_IS_DATA = (
 
 def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     """Ask for every key of a plan."""
-    with held():
+    with uninterrupted():
         from congenial.data.columns import look_up_columns
         from congenial.plan.draft import Draft
         from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, best_method
@@ -325,7 +325,7 @@ def try_plan(plan: Plan, base: Path) -> None:
     """Refuse a plan whose public list of nodes does not fit it, without reading the rows."""
     if plan.hierarchy.domain == "data":
         return
-    with held():
+    with uninterrupted():
         from congenial.data.counts import build_domain
         from congenial.plan.plan import exact_nodes
     exact_nodes(plan, build_domain(plan, base=base))

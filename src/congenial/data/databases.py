@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from congenial.data.sources import Connection, Relation, ask, describe, identifier, literal
+from congenial.durability.signals import uninterrupted
 from congenial.errors import DataError
 from congenial.plan.sections import DATABASES
-from congenial.signals import held
 from congenial.wording import nearest, show
 
 
@@ -17,7 +17,7 @@ def is_database(source: str) -> bool:
     return source.casefold().endswith(DATABASES)
 
 
-@held()
+@uninterrupted()
 def tables_in(connection: Connection, file: Path, source: str) -> list[tuple[str, str]]:
     """Open a DuckDB file read-only, and list the schema and name of each of its tables."""
     ask(

@@ -18,8 +18,8 @@ import duckdb
 
 from congenial.data.headers import delimiter_of, first_line, is_whole, names_in, repeats
 from congenial.data.memory import allowance
+from congenial.durability.signals import uninterrupted
 from congenial.errors import CongenialError, DataError
-from congenial.signals import held
 from congenial.wording import nearest, show
 
 Connection = duckdb.DuckDBPyConnection
@@ -97,7 +97,7 @@ def name_of(column: str, kind: str, table: str = "") -> str:
 @contextmanager
 def connect() -> Iterator[Connection]:
     """Open an embedded DuckDB that works in memory and writes no file."""
-    with held():
+    with uninterrupted():
         connection = duckdb.connect(":memory:")
         for setting in _SETTINGS:
             connection.execute(f"SET {setting}")
@@ -112,7 +112,7 @@ def restrict(connection: Connection, files: Sequence[Path]) -> None:
     # DuckDB opens a name with pattern characters in its escaped form, and checks both forms
     spelt = {name for f in files for name in (str(f), literal_glob(str(f)))}
     listed = ", ".join(map(literal, sorted(spelt)))
-    with held():
+    with uninterrupted():
         connection.execute(f"SET allowed_paths = [{listed}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -122,7 +122,7 @@ def attempt(connection: Connection, sql: str) -> Rows | None:
     """Run a query and fetch its rows; None if it fails."""
     failure: CongenialError | KeyboardInterrupt | None = None
     try:
-        with held(connection.interrupt):
+        with uninterrupted(connection.interrupt):
             return connection.execute(sql).fetchall()
     except duckdb.OutOfMemoryException:
         failure = DataError(

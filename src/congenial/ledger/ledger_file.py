@@ -12,6 +12,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from congenial.accounting.amounts import Amount
+from congenial.durability.signals import uninterrupted
+from congenial.durability.whole_files import sync
 from congenial.errors import LedgerError
 from congenial.ledger.seals import (
     APPLICATION,
@@ -24,7 +26,6 @@ from congenial.ledger.seals import (
     upgrade,
 )
 from congenial.randomness import secure
-from congenial.signals import held
 
 # Seconds that a process waits for a lock.
 PATIENCE = 30.0
@@ -57,7 +58,7 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
     try:
         if os.path.lexists(path):
             raise taken
-        with held():
+        with uninterrupted():
             os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             try:
                 _fill(aside, path, budget, neighbours)
@@ -65,7 +66,7 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
                 os.link(aside, path)
             finally:
                 aside.unlink()
-            force(path.parent)
+            sync(path.parent)
     except FileExistsError:
         raise taken from None
     except (OSError, ValueError) as error:
@@ -85,7 +86,7 @@ def _fill(aside: Path, path: Path, budget: Amount, neighbours: str) -> None:
             (secure().bits(4).tobytes(), neighbours, budget.epsilon, budget.delta),
         )
         seal(path, database)
-    force(aside)
+    sync(aside)
 
 
 @contextmanager
@@ -212,12 +213,3 @@ def _lock_failure(directory: Path) -> str | None:
     finally:
         os.close(handle)
     return None
-
-
-def force(path: Path) -> None:
-    """Force a file, or the names in a directory, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

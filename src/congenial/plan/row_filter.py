@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 
 import duckdb
 
+from congenial.durability.signals import uninterrupted
 from congenial.errors import DataError
 from congenial.plan.fields import refuse
-from congenial.signals import held
 from congenial.wording import show
 
 # Parts of which a row filter may consist. Whether a row passes must depend on that row alone. With
@@ -123,7 +123,7 @@ class Condition:
                 )
 
 
-@held()
+@uninterrupted()
 def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Condition:
     """Understand a `where`."""
     if text is None:

@@ -19,9 +19,9 @@ from congenial.data.memory import allowance
 from congenial.data.sources import identifier, literal, literal_glob
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
+from congenial.durability.signals import uninterrupted
 from congenial.errors import ReleaseError, StructureError
 from congenial.releases.query_rows import columns_of_margins, key_cells
-from congenial.signals import held
 from congenial.types import IntArray
 from congenial.wording import show
 
@@ -194,7 +194,7 @@ def _write_both(
         for c in texts
     )
     written = _path(directory / names[0])
-    with _connect() as connection, held(connection.interrupt):
+    with _connect() as connection, uninterrupted(connection.interrupt):
         connection.execute(
             f"COPY (SELECT * REPLACE ({bare}) FROM read_csv({written}, auto_detect = false, "
             f"header = true, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
@@ -367,7 +367,7 @@ def _read_both(directory: Path, names: tuple[str, str]) -> tuple[FileRows, FileR
 def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
     """Read a table within limits: a small Parquet file may declare any number of rows."""
     try:
-        with _connect() as connection, held(connection.interrupt):
+        with _connect() as connection, uninterrupted(connection.interrupt):
             source = f"FROM read_parquet({_path(path)})"
             found = connection.execute(f"SELECT * {source} LIMIT 0")
             columns = tuple((str(d[0]), str(d[1])) for d in found.description or ())
@@ -397,7 +397,7 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
 
 def _connect() -> duckdb.DuckDBPyConnection:
     # one thread keeps the rows in order and the file the same from run to run
-    with held():
+    with uninterrupted():
         return duckdb.connect(":memory:", config={"threads": 1})
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
-from congenial.exhibits.files import replace_file
 from congenial.plan.plan import Plan
 from congenial.preview.comparison.expected import expected_errors, work_of_fit
 from congenial.releases import directory as files

@@ -12,8 +12,8 @@ import click
 from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import COUNTS, PATH, PLAN, TOTAL
 from congenial.cli.loading import compile_once, load
+from congenial.durability.signals import uninterrupted
 from congenial.errors import ReleaseError
-from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.preview.comparison.outcome_tables import Comparison
@@ -75,7 +75,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     read. Nothing is spent.
     """
     _check_compare(options)
-    with held():
+    with uninterrupted():
         from congenial.cli.progress import progress
         from congenial.preview.comparison.comparing import compare
         from congenial.preview.comparison.outcome_tables import as_text

@@ -11,7 +11,7 @@ import click
 from congenial.cli.answer import Answer, Command, in_decimals, with_options
 from congenial.cli.arguments import COUNTS, PLAN, TOTAL
 from congenial.cli.loading import compile_once, load
-from congenial.signals import held
+from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
     from congenial.preview.explanation import LevelForecast, SizeForecast
@@ -57,14 +57,14 @@ def command(plan: Path, total: int | None, counts: Path | None) -> Answer:
     those of simulated releases of made-up or public counts. The rows are read only if the plan
     takes the names of its nodes from them.
     """
-    with held():
+    with uninterrupted():
         from congenial.plan.sections import best_method
     read = load(plan, rows=False)
     for method in dict.fromkeys(
         (read.method.name, best_method(bounded=read.invariants.bounded).name)
     ):
         compile_once(method, quiet=False)
-    with held():
+    with uninterrupted():
         from congenial.accounting.amounts import amount_of
         from congenial.preview.explanation import as_text, explain
         from congenial.releases.certificate import plain_plan

@@ -14,8 +14,8 @@ import click
 from congenial.cli.answer import Answer, Command
 from congenial.cli.asking import Asker
 from congenial.cli.wizard import DOMAIN_IS_DATA, METHODS, NEIGHBOURS, ask_all, try_plan
+from congenial.durability.signals import uninterrupted
 from congenial.errors import PlanError
-from congenial.signals import held
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     DATA is a Parquet or CSV file, a quoted pattern for several of them, or a DuckDB or SQLite file.
     Only the names and types of its columns are read, no value. Each option answers one question.
     """
-    with held():
+    with uninterrupted():
         from congenial.data.columns import find
         from congenial.plan.draft import as_toml
         from congenial.plan.plan import parse_plan
@@ -145,7 +145,7 @@ def _check_target(out: Path, overwrite: bool) -> None:
 
 
 def _write(out: Path, written: str) -> None:
-    from congenial.exhibits.files import replace_file
+    from congenial.durability.whole_files import replace_file
 
     try:
         replace_file(out, written.encode())

@@ -10,7 +10,7 @@ import click
 
 from congenial.cli.answer import Answer, Command, in_decimals, plain
 from congenial.cli.arguments import LEDGER
-from congenial.signals import held
+from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
     from congenial.ledger.records import Account, Ledger
@@ -70,7 +70,7 @@ def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Ans
 
     LEDGER is a file that does not exist yet; a plan names it as privacy.ledger.
     """
-    with held():
+    with uninterrupted():
         from congenial.accounting.amounts import budget
         from congenial.ledger.ledger_file import init_ledger
     total = budget(epsilon, delta)
@@ -86,7 +86,7 @@ def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Ans
 @LEDGER
 def show_command(ledger: Path) -> Answer:
     """Say what is spent and what remains; a ledger holds no count."""
-    with held():
+    with uninterrupted():
         from congenial.ledger.debits import read_ledger
         from congenial.ledger.records import as_text
     found = read_ledger(ledger)

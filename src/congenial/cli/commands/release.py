@@ -13,7 +13,7 @@ import click
 from congenial.cli.answer import Answer, Command, plain
 from congenial.cli.arguments import PATH, PLAN
 from congenial.cli.loading import compile_once, load
-from congenial.signals import held
+from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
     from congenial.releases.certificate import Certificate
@@ -55,11 +55,11 @@ def command(
     Counts the rows, draws the release and writes it as CSV and Parquet, beside a certificate. Each
     release of the same rows costs epsilon again.
     """
-    with held():
+    with uninterrupted():
         from congenial.cli.progress import progress
     read = load(plan, rows=True)
     compile_once(read.method.name, quiet=quiet)
-    with held():
+    with uninterrupted():
         from congenial.releases.making import release
     with progress(quiet=quiet) as notify:
         made = release(

@@ -10,7 +10,7 @@ import click
 from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import RELEASE
 from congenial.cli.loading import compile_once
-from congenial.signals import held
+from congenial.durability.signals import uninterrupted
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def command(directory: Path, out: Path | None) -> Answer:
     One HTML file that needs no network: which facts are protected, the guarantee, and every count
     with its error margin. The release is checked first; nothing is spent.
     """
-    with held():
+    with uninterrupted():
         from congenial.cli.progress import progress
         from congenial.releases.certificate import method_of
         from congenial.report.write import report

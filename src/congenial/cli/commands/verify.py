@@ -12,7 +12,7 @@ import click
 from congenial.cli.answer import DONE, FAILED, Answer, Command
 from congenial.cli.arguments import RELEASE
 from congenial.cli.loading import compile_once
-from congenial.signals import held
+from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
     from congenial.verification.checks import Check
@@ -45,7 +45,7 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     is compared with the clock, and with the ledger if it is there. A certificate has no signature.
     Of a certificate of format 1 the numbers and kinds are checked, but not the sentences.
     """
-    with held():
+    with uninterrupted():
         from congenial.errors import ReleaseError
         from congenial.releases.certificate import method_of
         from congenial.verification.verdict import verify
