@@ -77,7 +77,7 @@ class Ender:
         return True
 
     def _unraisable(self, lost: sys.UnraisableHookArgs) -> None:
-        """Raise `Ended` again later if it was raised in a destructor, where Python only reports it."""
+        """Raise `Ended` again later if a destructor raised it: Python would only report that."""
         if not (isinstance(lost.exc_value, Ended) and self._later()):
             sys.__unraisablehook__(lost)
 
