@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,29 +29,10 @@ INTERRUPTION = "Interrupted: no partial release is left behind."
 class Answer:
     """The answer of a command."""
 
-    result: object  # Printed by ``--json``; its fields are the keys.
+    result: Mapping[str, object]  # Printed by ``--json``.
     text: str  # Printed otherwise.
     exit_code: int = DONE
     notes: tuple[str, ...] = ()  # Lines for people, on stderr either way.
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a command could not answer: the exception's name and its sentence."""
-
-    kind: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Output:
-    """The object that ``--json`` prints; `error` or `result` is None."""
-
-    format: int
-    command: str  # Such as "ledger show"; empty if no command was recognised.
-    exit_code: int
-    error: Failure | None
-    result: object
 
 
 class Command(click.Command):
@@ -73,8 +54,7 @@ class Command(click.Command):
         for line in answer.notes:
             click.echo(line, err=True)
         if as_json:
-            name = ctx.command_path.partition(" ")[2]
-            _print(Output(FORMAT, name, answer.exit_code, None, answer.result))
+            _print(ctx.command_path.partition(" ")[2], answer.exit_code, result=answer.result)
         elif answer.text:
             click.echo(answer.text)
         return answer.exit_code
@@ -84,24 +64,18 @@ def show_failure(
     error: CongenialError | click.ClickException | None, name: str, *, as_json: bool
 ) -> int:
     """Say on stderr what went wrong, with ``--json`` on stdout too, and return the exit code."""
-    if isinstance(error, click.ClickException):
-        if isinstance(error, click.exceptions.NoArgsIsHelpError):
-            error.show()
-            text = error.format_message()
-        else:
-            text = _usage(error, name)
-            click.echo(f"Error: {text}", err=True)
-        code, failure = UNUSABLE, Failure("UsageError", text)
-    elif error is not None:
-        text = with_options(str(error))
-        click.echo(f"Error: {text}", err=True)
-        code, failure = UNUSABLE, Failure(type(error).__name__, text)
+    code, kind, begins = UNUSABLE, "UsageError", "Error: "
+    if error is None:
+        code, kind, begins, text = INTERRUPTED, "Interrupted", "", INTERRUPTION
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):
+        begins, text = "", error.format_message()
+    elif isinstance(error, click.ClickException):
+        text = _usage(error, name)
     else:
-        click.echo(INTERRUPTION, err=True)
-        code, failure = INTERRUPTED, Failure("Interrupted", INTERRUPTION)
+        kind, text = type(error).__name__, with_options(str(error))
+    click.echo(f"{begins}{text}", err=True)
     if as_json:
-        printable = Failure(failure.kind, escaped(failure.message))
-        _print(Output(FORMAT, name, code, printable, None))
+        _print(name, code, error={"kind": kind, "message": escaped(text)})
     return code
 
 
@@ -117,13 +91,11 @@ def _usage(error: click.ClickException, name: str) -> str:
     text = text.replace(". Choose from: ", ", one of ")
     text = text.replace("is not a valid integer range", "is not an integer")
     text = text.replace("is not a valid float range", "is not a number")
-    # our own messages have a remedy after a semicolon
-    return f"{text}." if ";" in text else f"{text}; see {_help_of(error, name)}."
-
-
-def _help_of(error: click.ClickException, name: str) -> str:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{f'congenial {name}'.strip() if context is None else context.command_path} --help"
+    if ";" in text:  # our own messages have a remedy after a semicolon
+        return f"{text}."
+    context = getattr(error, "ctx", None)
+    command = f"congenial {name}".strip() if context is None else context.command_path
+    return f"{text}; see {command} --help."
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
@@ -148,15 +120,17 @@ def plain(record: object, without: str = "") -> dict[str, object]:
     }
 
 
-def encoded(output: Output) -> bytes:
+def encoded(output: object) -> bytes:
     """Encode as one line of JSON in UTF-8; NaN and infinity become null."""
     import msgspec
 
     return msgspec.json.encode(output, enc_hook=_written) + b"\n"
 
 
-def _print(output: Output) -> None:
-    line = encoded(output)
+def _print(command: str, exit_code: int, *, error: object = None, result: object = None) -> None:
+    """Print the object of ``--json``; `command` is empty if no command was recognised."""
+    output = {"format": FORMAT, "command": command, "exit_code": exit_code}
+    line = encoded({**output, "error": error, "result": result})
     sys.stdout.flush()
     raw = getattr(sys.stdout, "buffer", None)
     if raw is None:  # stdout was replaced, as by a test

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,26 +14,6 @@ from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
     from congenial.auditing.finding import Finding
-    from congenial.releases.specification import Claim
-
-
-Found = dict[str, object]
-
-
-@dataclass(frozen=True)
-class Result:
-    """The result of an audit on made-up counts; `enumerated` is None if no law was enumerated.
-
-    A check has the fields of `Finding` without its pair.
-    """
-
-    passed: bool
-    guarantee: Claim
-    sentence: str
-    confidence: float
-    seed: int
-    enumerated: tuple[Found, ...] | None
-    drawn: tuple[Found, ...]
 
 
 @click.command("audit", cls=Command)
@@ -76,18 +55,17 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
     with progress() as notify:
         notify("auditing")
         found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
-    guarantee = found.guarantee
-    result = Result(
-        found.passed,
-        claim_of(found.model, guarantee),
-        guarantee.sentence,
-        found.drawn.confidence,
-        found.seed,
-        None if found.exact is None else _plain(found.exact.findings),
-        _plain(found.drawn.findings),
-    )
+    result = {
+        "passed": found.passed,
+        "guarantee": claim_of(found.model, found.guarantee),
+        "sentence": found.guarantee.sentence,
+        "confidence": found.drawn.confidence,
+        "seed": found.seed,
+        "enumerated": None if found.exact is None else _plain(found.exact.findings),
+        "drawn": _plain(found.drawn.findings),
+    }
     return Answer(result, as_text(found), DONE if found.passed else FAILED)
 
 
-def _plain(findings: tuple[Finding, ...]) -> tuple[Found, ...]:
-    return tuple(plain(finding, without="worst") for finding in findings)
+def _plain(findings: tuple[Finding, ...]) -> list[dict[str, object]]:
+    return [plain(finding, without="worst") for finding in findings]

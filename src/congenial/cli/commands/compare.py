@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -14,17 +13,6 @@ from congenial.cli.arguments import COUNTS, PATH, PLAN, TOTAL
 from congenial.cli.loading import compile_once, load
 from congenial.durability.signals import uninterrupted
 from congenial.errors import ReleaseError
-
-if TYPE_CHECKING:
-    from congenial.preview.comparison.outcome_tables import Comparison
-
-
-@dataclass(frozen=True)
-class Result:
-    """The comparison, times included, and the files written, the page first."""
-
-    comparison: Comparison
-    files: tuple[Path, ...]
 
 
 @click.command("compare", cls=Command)
@@ -117,7 +105,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
             raise
         text += f"\nWrote {written[0]} and {len(written) - 1} files beside it"
         text += ", in place of an earlier comparison." if replaced else "."
-    return Answer(Result(found, tuple(written)), text)
+    return Answer({"comparison": found, "files": written}, text)
 
 
 def _rows(options: dict[str, Any]) -> Literal["public", "confidential"] | None:

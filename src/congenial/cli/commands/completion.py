@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import click
 
 from congenial.cli.answer import Answer, Command
 
 SHELLS = ("bash", "zsh", "fish")
-
-
-@dataclass(frozen=True)
-class Result:
-    """The script, as a shell's start-up file evaluates it."""
-
-    shell: str
-    script: str
 
 
 @click.command("completion", cls=Command)
@@ -37,4 +27,4 @@ def command(context: click.Context, shell: str) -> Answer:
     if kind is None:
         raise click.UsageError(f"this version of click does not know {shell}; update click.")
     script = kind(root.command, {}, name, f"_{name}_complete".upper()).source().rstrip()
-    return Answer(Result(shell, script), script)
+    return Answer({"shell": shell, "script": script}, script)

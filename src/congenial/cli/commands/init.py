@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -16,20 +15,6 @@ from congenial.cli.asking import Asker
 from congenial.cli.wizard import DOMAIN_IS_DATA, METHODS, NEIGHBOURS, ask_all, try_plan
 from congenial.durability.signals import uninterrupted
 from congenial.errors import PlanError
-
-
-@dataclass(frozen=True)
-class Result:
-    """The plan that was written, its content, and the command that comes next.
-
-    `guessed` are the defaults that were taken without asking, by the names of the options.
-    """
-
-    file: Path
-    plan: dict[str, Any]
-    columns: dict[str, str]
-    next: str
-    guessed: dict[str, str]
 
 
 @click.command("init", cls=Command)
@@ -106,7 +91,13 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     _write(out, written)
     notes = (*_guesses(asker.taken), *((DOMAIN_IS_DATA,) if draft.domain == "data" and yes else ()))
     taken = {option.removeprefix("--"): answer for option, answer in asker.taken.items()}
-    result = Result(out, plain_plan(plan), dict(draft.columns), following, taken)
+    result = {
+        "file": out,
+        "plan": plain_plan(plan),
+        "columns": draft.columns,
+        "next": following,
+        "guessed": taken,
+    }
     return Answer(result, f"Wrote {out}.\nNext: {following}", notes=notes)
 
 

@@ -2,49 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from congenial.cli.answer import Answer, Command, in_decimals, plain
 from congenial.cli.arguments import LEDGER
 from congenial.durability.signals import uninterrupted
-
-if TYPE_CHECKING:
-    from congenial.ledger.records import Account, Ledger
-
-
-@dataclass(frozen=True)
-class MadeResult:
-    """A ledger that was made; amounts in decimal digits."""
-
-    ledger: Path
-    budget: dict[str, str]
-    neighbours: str
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """The spending of all releases of the same rows, and the ledger's entries of them."""
-
-    dataset: str
-    label: str
-    spent: dict[str, str]
-    reserved: dict[str, str]
-    remaining: dict[str, str]
-    adds_up: bool
-    entries: tuple[dict[str, object], ...]
-
-
-@dataclass(frozen=True)
-class ShownResult:
-    """The contents of a ledger; they hold no count of any row."""
-
-    budget: dict[str, str]
-    neighbours: str
-    datasets: tuple[Dataset, ...]
 
 
 @click.group("ledger")
@@ -76,7 +40,7 @@ def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Ans
     total = budget(epsilon, delta)
     init_ledger(ledger, budget=total, neighbours=neighbours)
     return Answer(
-        MadeResult(ledger, in_decimals(total), neighbours),
+        {"ledger": ledger, "budget": in_decimals(total), "neighbours": neighbours},
         f"Made {ledger}: {total} for each dataset, neighbours {neighbours}.\n"
         f"Next: name it in a plan, ledger = {ledger.name!r} under [privacy].",
     )
@@ -88,23 +52,23 @@ def show_command(ledger: Path) -> Answer:
     """Say what is spent and what remains; a ledger holds no count."""
     with uninterrupted():
         from congenial.ledger.debits import read_ledger
-        from congenial.ledger.records import as_text
+        from congenial.ledger.records import RESERVED, SHOWN, SPENT, as_text
     found = read_ledger(ledger)
-    datasets = tuple(_dataset(found, account) for account in found.accounts)
-    return Answer(
-        ShownResult(in_decimals(found.budget), found.neighbours, datasets), as_text(found)
-    )
-
-
-def _dataset(ledger: Ledger, account: Account) -> Dataset:
-    from congenial.ledger.records import RESERVED, SHOWN, SPENT
-
-    return Dataset(
-        account.fingerprint[:SHOWN],
-        account.label,
-        in_decimals(account.total(SPENT)),
-        in_decimals(account.total(RESERVED)),
-        in_decimals(ledger.budget - account.total()),
-        account.adds_up,
-        tuple(plain(entry, without="fixes") for entry in account.entries),
-    )
+    datasets = [
+        {
+            "dataset": account.fingerprint[:SHOWN],
+            "label": account.label,
+            "spent": in_decimals(account.total(SPENT)),
+            "reserved": in_decimals(account.total(RESERVED)),
+            "remaining": in_decimals(found.budget - account.total()),
+            "adds_up": account.adds_up,
+            "entries": [plain(entry, without="fixes") for entry in account.entries],
+        }
+        for account in found.accounts
+    ]
+    result = {
+        "budget": in_decimals(found.budget),
+        "neighbours": found.neighbours,
+        "datasets": datasets,
+    }
+    return Answer(result, as_text(found))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,21 +15,7 @@ from congenial.cli.loading import compile_once, load
 from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
-    from congenial.releases.certificate import Certificate
     from congenial.releases.making import ReleaseResult
-
-
-@dataclass(frozen=True)
-class Result:
-    """A release that was made, with its certificate and its debit in the ledger."""
-
-    directory: Path
-    nodes: int
-    stamp: str | None
-    certificate: Certificate
-    debit: dict[str, object] | None
-    settled: bool
-    odd_names: tuple[str, ...]
 
 
 @click.command("release", cls=Command)
@@ -72,15 +57,15 @@ def command(
             notify=notify,
         )
     stamp = made.certificate.stamp
-    result = Result(
-        made.directory,
-        made.nodes,
-        stamp,
-        made.certificate,
-        None if made.debit is None else plain(made.debit),
-        made.settled,
-        made.odd_names,
-    )
+    result = {
+        "directory": made.directory,
+        "nodes": made.nodes,
+        "stamp": stamp,
+        "certificate": made.certificate,
+        "debit": None if made.debit is None else plain(made.debit),
+        "settled": made.settled,
+        "odd_names": made.odd_names,
+    }
     notes = tuple(_notes(made))
     if quiet:
         return Answer(result, "", notes=notes if stamp is None else (*notes, stamp))

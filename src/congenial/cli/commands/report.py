@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -11,13 +10,6 @@ from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import RELEASE
 from congenial.cli.loading import compile_once
 from congenial.durability.signals import uninterrupted
-
-
-@dataclass(frozen=True)
-class Result:
-    """The page that was written."""
-
-    file: Path
 
 
 @click.command("report", cls=Command)
@@ -40,4 +32,4 @@ def command(directory: Path, out: Path | None) -> Answer:
     compile_once(method_of(directory), quiet=False)
     with progress() as notify:
         made = report(directory, out, notify=notify)
-    return Answer(Result(made), f"Wrote {made}.")
+    return Answer({"file": made}, f"Wrote {made}.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,18 +15,6 @@ from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
     from congenial.verification.checks import Check
-
-
-@dataclass(frozen=True)
-class Result:
-    """The checks of a release: name, whether passed, text, and whether it compares.
-
-    Where it does not, numbers and kinds agree, and the words are those of format 1.
-    """
-
-    directory: Path
-    passed: bool
-    checks: tuple[Check, ...]
 
 
 @click.command("verify", cls=Command)
@@ -61,7 +48,7 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     else:
         unread = " Sentences of format 1 are not read." if others else ""
         lines.append(f"All {len(checks)} checks passed.{unread}")
-    result = Result(directory, not failed, checks)
+    result = {"directory": directory, "passed": not failed, "checks": checks}
     return Answer(result, "\n".join(lines), FAILED if failed else DONE)
 
 
