@@ -18,7 +18,7 @@ from congenial.domain.table import Margin, Table
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import CongenialError, PlanError
-from congenial.plan.fields import Section, refuse
+from congenial.plan.fields import Section, refuse, refuse_level
 from congenial.wording import nearest, one_of, reason_of, show
 
 TOTAL, BY = "total", " by "
@@ -129,7 +129,7 @@ class CrossTable(Section, frozen=True):
         for level, margins in listed.items():
             key = f"table.margins.{level}"
             if level not in places:
-                refuse(key, "names no level", f"give {one_of(places)}{nearest(level, places)}")
+                refuse_level(key, level, places)
             asked[level] = [self._margin(table, key, text) for text in margins]
         return Workload.of(table, asked)
 

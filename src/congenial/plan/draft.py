@@ -9,6 +9,7 @@ from importlib.resources import files
 from string import Template
 
 from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, Lookup
+from congenial.wording import show
 
 # Names of places, from the coarsest to the finest. Only names of columns are compared with these.
 COARSE_TO_FINE = (
@@ -37,6 +38,7 @@ _DOMAIN_IS_DATA = """\
 _DOMAIN_IS_PUBLIC = (
     "# Where the nodes come from: a public list of every node, with rows or without."
 )
+_TABLE = "\n# The table of that database.\ntable = "
 _NEIGHBOURS = {
     "substitute": "one record is replaced by any other",
     "add-remove": "one record is there or not",
@@ -155,33 +157,26 @@ def as_toml(draft: Draft, following: str) -> str:
     return Template(template).substitute(
         columns=_columns(draft),
         source=text(draft.source),
-        table=_table(draft),
-        weight=answer(
-            "--weight",
-            '# weight = "people"' if draft.weight is None else f"weight = {text(draft.weight)}",
-        ),
-        name='# name = "these rows"'
-        if draft.name is None
-        else answer("--name", f"name = {text(draft.name)}"),
+        table="" if draft.table is None else _TABLE + text(draft.table),
+        weight=answer("--weight", _optional("weight", draft.weight, "people")),
+        name=answer("--name", _optional("name", draft.name, "these rows")),
         where=text('"' + deepest.replace('"', '""') + '" IS NOT NULL'),
         lookup=_lookup(draft.lookup, answer),
         root=answer("--root", text(draft.root)),
         levels=answer("--levels", _list(draft.levels)),
         about_domain=_DOMAIN_IS_DATA if draft.domain == "data" else _DOMAIN_IS_PUBLIC,
         domain=answer("--domain", text(draft.domain)),
-        names_repeat=answer("--names-repeat", _truth(draft.names_repeat)),
+        names_repeat=answer("--names-repeat", show(draft.names_repeat)),
         about_neighbours=_NEIGHBOURS[draft.neighbours],
         neighbours=answer("--neighbours", text(draft.neighbours)),
         least=f"{LEAST_EPSILON:g}",
         most=f"{MOST_EPSILON:g}",
         epsilon=answer("--epsilon", repr(draft.epsilon)),
         shares=_shares(draft),
-        ledger='# ledger = "budget.sqlite"'
-        if draft.ledger is None
-        else f"ledger = {text(draft.ledger)}",
+        ledger=_optional("ledger", draft.ledger, "budget.sqlite"),
         about_exact=_SOME_EXACT if draft.publish_exactly else _NONE_EXACT,
         publish_exactly=answer("--publish-exactly", _list(draft.publish_exactly)),
-        nonnegative=answer("--nonnegative", _truth(draft.nonnegative)),
+        nonnegative=answer("--nonnegative", show(draft.nonnegative)),
         about_method=_METHODS[draft.method],
         method=answer("--method", text(draft.method)),
         publish=_list(draft.publish),
@@ -199,10 +194,9 @@ def _columns(draft: Draft) -> str:
     return f"\n# Columns of the rows: {printable}." if known else ""
 
 
-def _table(draft: Draft) -> str:
-    if draft.table is None:
-        return ""
-    return f"\n# The table of that database.\ntable = {text(draft.table)}"
+def _optional(key: str, value: str | None, example: str) -> str:
+    """Write a key with its value, or with an example in a comment."""
+    return f"# {key} = {text(example)}" if value is None else f"{key} = {text(value)}"
 
 
 def _lookup(given: Lookup | None, answer: Callable[[str, str], str]) -> str:
@@ -210,7 +204,3 @@ def _lookup(given: Lookup | None, answer: Callable[[str, str], str]) -> str:
         return '# lookup = { source = "zones.csv", key = "id", on = "zone" }'
     source, key, on = map(text, (given.source, given.key, given.on))
     return answer("--lookup-key", f"lookup = {{ source = {source}, key = {key}, on = {on} }}")
-
-
-def _truth(value: bool) -> str:
-    return "true" if value else "false"

@@ -44,6 +44,10 @@ def _text(remedy: str) -> Meta:
     return Meta(pattern=r"\S", description=remedy)
 
 
+def _between(least: float, most: float, example: str = "") -> Meta:
+    return Meta(ge=least, le=most, description=f"give a number from {least:g} to {most:g}{example}")
+
+
 def _ends(endings: tuple[str, ...], or_else: str = "$.") -> str:
     """Write a regular expression for texts with certain endings, in any letter case."""
     return rf"(?i)({'|'.join(map(re.escape, endings))})\Z|{or_else}"
@@ -86,23 +90,9 @@ Domain = Annotated[
         extra={"known": ("lookup", "data")},
     ),
 ]
-Epsilon = Annotated[
-    float,
-    Meta(
-        ge=LEAST_EPSILON,
-        le=MOST_EPSILON,
-        description=f"give a positive, finite number from {LEAST_EPSILON:g} to "
-        f"{MOST_EPSILON:g}, such as epsilon = 1.0",
-    ),
-]
+Epsilon = Annotated[float, _between(LEAST_EPSILON, MOST_EPSILON, ", such as epsilon = 1.0")]
 Delta = Annotated[
-    float,
-    Meta(
-        ge=LEAST_DELTA,
-        le=MOST_DELTA,
-        description=f"give a number from {LEAST_DELTA:g} to {MOST_DELTA:g}, far below one over the "
-        "number of records",
-    ),
+    float, _between(LEAST_DELTA, MOST_DELTA, ", far below one over the number of records")
 ]
 Share = Annotated[float, Meta(ge=0, le=1, description="give a share of epsilon between 0 and 1")]
 Weight = Annotated[
@@ -124,14 +114,7 @@ Nodes = Annotated[
     tuple[Annotated[str, _text("name a level or a node as text in quotes")], ...],
     Meta(description="give a list of texts in quotes, such as ['root', 'Queens/132']"),
 ]
-Confidence = Annotated[
-    float,
-    Meta(
-        ge=LEAST_CONFIDENCE,
-        le=MOST_CONFIDENCE,
-        description=f"give a number from {LEAST_CONFIDENCE:g} to {MOST_CONFIDENCE:g}",
-    ),
-]
+Confidence = Annotated[float, _between(LEAST_CONFIDENCE, MOST_CONFIDENCE)]
 Margin = Annotated[
     float,
     Meta(ge=0, le=float_info.max, description="give the largest margin that serves, in counts"),
@@ -175,28 +158,21 @@ class Data(Section, frozen=True):
     def __post_init__(self) -> None:
         """Check what the types do not say."""
         check_once("data.types", self.types or {}, "give a column one type", str.casefold)
-        self._check_weight()
-        if self.source.casefold().endswith(DATABASES):
-            if self.table is None:
-                refuse(
-                    "data.table", "is missing", f"name the table of {show(self.source)} to count"
-                )
-        elif self.table is not None:
+        is_database = self.source.casefold().endswith(DATABASES)
+        if is_database and self.table is None:
+            refuse("data.table", "is missing", f"name the table of {show(self.source)} to count")
+        if self.table is not None and not is_database:
             refuse(
                 "data.table",
                 f"is {show(self.table)} and {show(self.source)} is no database",
                 f"leave it out, or give a source that ends in {', '.join(DATABASES)}",
             )
-
-    def _check_weight(self) -> None:
-        """Refuse a weight with another use: a record would then decide more than its own count."""
-        if self.weight is None:
-            return
         used = dict.fromkeys(self.types or {}, "data.types")
         if self.lookup is not None:
             used[self.lookup.on] = "data.lookup.on"
         for column, key in used.items():
-            if column.casefold() == self.weight.casefold():
+            # with another use of the weight, a record would decide more than its own count
+            if self.weight is not None and column.casefold() == self.weight.casefold():
                 refuse(
                     "data.weight",
                     f"is {show(self.weight)}, which {key} names too",
@@ -321,27 +297,18 @@ class Method(Section, frozen=True):
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        if self.name != "conditioning" and self.sampler != "auto":
-            refuse(
-                "method.sampler",
-                f"is {show(self.sampler)} while method.name is {show(self.name)}, which has no "
-                "sampler",
-                "leave it out",
-            )
-        if self.name != "imaging" and self.norm != "l2":
-            refuse(
-                "method.norm",
-                f"is {show(self.norm)} while method.name is {show(self.name)}, which has no "
-                "choice of norm",
-                "leave it out, or give name = 'imaging'",
-            )
-        if self.name != "posterior" and self.loss != "l1":
-            refuse(
-                "method.loss",
-                f"is {show(self.loss)} while method.name is {show(self.name)}, which has no "
-                "choice of loss",
-                "leave it out, or give name = 'posterior'",
-            )
+        for key, value, default, owner in (
+            ("sampler", self.sampler, "auto", "conditioning"),
+            ("norm", self.norm, "l2", "imaging"),
+            ("loss", self.loss, "l1", "posterior"),
+        ):
+            if self.name != owner and value != default:
+                refuse(
+                    f"method.{key}",
+                    f"is {show(value)} while method.name is {show(self.name)}, which has no choice "
+                    f"of {key}",
+                    f"leave it out, or give name = '{owner}'",
+                )
 
 
 class Publication(Section, frozen=True):
