@@ -17,6 +17,15 @@ def is_database(source: str) -> bool:
     return source.casefold().endswith(DATABASES)
 
 
+def only_one(files: Sequence[Path], key: str, source: str) -> Path:
+    """Return the one file that a source names; refuse a pattern that several databases match."""
+    if len(files) > 1:
+        raise DataError(
+            f"{key} is {show(source)}, which {len(files)} databases match; name one of them."
+        )
+    return files[0]
+
+
 @uninterrupted()
 def tables_in(connection: Connection, file: Path, source: str) -> list[tuple[str, str]]:
     """Open a DuckDB file read-only, and list the schema and name of each of its tables."""

@@ -110,7 +110,7 @@ def connect() -> Iterator[Connection]:
 def restrict(connection: Connection, files: Sequence[Path]) -> None:
     """Restrict a connection permanently to these files."""
     # DuckDB opens a name with pattern characters in its escaped form, and checks both forms
-    spelt = {name for f in files for name in (str(f), literal_glob(str(f)))}
+    spelt = {name for f in files for name in (str(f), glob.escape(str(f)))}
     listed = ", ".join(map(literal, sorted(spelt)))
     with uninterrupted():
         connection.execute(f"SET allowed_paths = [{listed}]")
@@ -198,7 +198,7 @@ def open_files(
     connection: Connection, files: Sequence[Path], source: str, key: str, *, public: bool = False
 ) -> Relation:
     """Open Parquet or CSV files as one table; every column of a CSV file is text."""
-    listed = f"[{', '.join(literal(literal_glob(str(f))) for f in files)}]"
+    listed = f"[{', '.join(literal(glob.escape(str(f))) for f in files)}]"
     parquet = source.casefold().endswith(".parquet")
     one = "it" if len(files) == 1 else f"one of its {len(files)} files"
     otherwise = (
@@ -265,7 +265,7 @@ def _same_columns(
     """Refuse Parquet files with different columns: one would decide how the others are read."""
     first = None
     for file in files:
-        name = literal(literal_glob(str(file)))
+        name = literal(glob.escape(str(file)))
         _refuse_twice(_parquet_names(connection, name, otherwise), f"{given}, and {file.name!r}")
         found = describe(connection, f"read_parquet({name})", "", otherwise).columns
         if first is not None and found != first:
@@ -319,11 +319,6 @@ def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Re
     """Look up the columns of a table expression, as it may follow FROM."""
     rows = ask(connection, f"DESCRIBE SELECT * FROM {sql}", otherwise)
     return Relation(sql, {str(r[0]): str(r[1]) for r in rows}, shown)
-
-
-def literal_glob(path: str) -> str:
-    """Escape a file's name, so that DuckDB does not read it as a pattern."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
 
 
 def weighted(table: Relation, column: str) -> Relation:

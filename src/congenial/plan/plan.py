@@ -86,6 +86,11 @@ class Plan(Section, frozen=True):
         return (ROOT_LEVEL, *self.hierarchy.levels)
 
     @property
+    def attributes(self) -> Mapping[str, tuple[str, ...]]:
+        """The table's attributes with their values; empty if the plan has no table."""
+        return {} if self.table is None else self.table.attributes
+
+    @property
     def level_names(self) -> tuple[str, ...]:
         """Every level of counts, coarse to fine; the position is the level's depth.
 
@@ -352,7 +357,7 @@ def _check_table(plan: Plan) -> None:
 
 def _check_weight(plan: Plan) -> None:
     weight = plan.data.weight
-    columns = (*plan.hierarchy.levels, *(plan.table.attributes if plan.table is not None else ()))
+    columns = (*plan.hierarchy.levels, *plan.attributes)
     if weight is not None and weight.casefold() in map(str.casefold, columns):
         refuse(
             "data.weight",

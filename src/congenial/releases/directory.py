@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import glob
 import hashlib
 import os
 import re
@@ -16,7 +17,7 @@ import duckdb
 import numpy as np
 
 from congenial.data.memory import allowance
-from congenial.data.sources import identifier, literal, literal_glob
+from congenial.data.sources import identifier, literal
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.durability.signals import uninterrupted
@@ -403,7 +404,7 @@ def _connect() -> duckdb.DuckDBPyConnection:
 
 def _path(path: Path) -> str:
     """SQL text that names one file, wildcards in its name taken literally."""
-    return literal(literal_glob(_whole(path)))
+    return literal(glob.escape(_whole(path)))
 
 
 def _whole(path: Path) -> str:
