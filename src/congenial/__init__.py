@@ -94,26 +94,16 @@ _HOME = {
 
 # Moved names, by the namespace that offers them now; they go with version 0.2.
 _MOVED = {
-    "Prior": "inference",
-    "Proposal": "conditioning",
-    "Sensitivity": "accounting",
-    "compose": "accounting",
-    "compose_parallel": "accounting",
-    "discrete_gaussian_delta": "accounting",
-    "error_margin_of_sum": "inference",
-    "error_margins": "inference",
-    "gaussian_delta": "accounting",
-    "gaussian_epsilon": "accounting",
-    "gaussian_sigma": "accounting",
-    "group_privacy": "accounting",
-    "inverted_intervals": "inference",
-    "log_likelihood": "inference",
-    "log_likelihood_gradient": "inference",
-    "read_measurements": "inference",
-    "round_unbiased": "imaging",
-    "sensitivity": "accounting",
-    "simultaneous_error_margins": "inference",
-    "topdown_image": "imaging",
+    name: namespace
+    for namespace, names in {
+        "accounting": "Sensitivity compose compose_parallel discrete_gaussian_delta gaussian_delta "
+        "gaussian_epsilon gaussian_sigma group_privacy sensitivity",
+        "conditioning": "Proposal",
+        "imaging": "round_unbiased topdown_image",
+        "inference": "Prior error_margin_of_sum error_margins inverted_intervals log_likelihood "
+        "log_likelihood_gradient read_measurements simultaneous_error_margins",
+    }.items()
+    for name in names.split()
 }
 
 # Names that another call has taken the place of; they go with version 0.2.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -65,59 +64,24 @@ class Asker:
             ) from None
 
 
-def number(least: float, most: float) -> Callable[[str], float]:
-    """Understand a number in a range."""
-
-    def understand(answer: str) -> float:
-        try:
-            found = float(answer)
-        except ValueError:
-            found = float("nan")
-        if not least <= found <= most:
-            raise click.UsageError(f"{answer!r} is no number from {least:g} to {most:g}.")
-        return found
-
-    return understand
-
-
-def yes_or_no(answer: str) -> bool:
-    """Understand yes or no."""
-    return bool(click.Choice(("yes", "y", "no", "n"))(answer.casefold()).startswith("y"))
-
-
-def column(known: Sequence[str]) -> Callable[[str], str]:
+def column(answer: str, known: Sequence[str]) -> str:
     """Understand a column's name, or its number as listed, from 1."""
-
-    def understand(answer: str) -> str:
-        (name,) = columns(known)(listed([answer.strip()]))
-        return name
-
-    return understand
-
-
-def columns(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
-    """Understand columns' names or numbers as listed, from 1, separated by commas."""
-
-    def understand(answer: str) -> tuple[str, ...]:
-        found = tuple(_column(part, known) for part in split(answer))
-        if not found:
-            raise click.UsageError("name at least one column.")
-        return found
-
-    return understand
-
-
-def _column(part: str, known: Sequence[str]) -> str:
-    if part in known:
-        return part
-    folded = [name for name in known if name.strip().casefold() == part.casefold()]
+    if answer in known:
+        return answer
+    folded = [name for name in known if name.strip().casefold() == answer.casefold()]
     if len(folded) == 1:
         return folded[0]
-    if part.isdecimal() and 1 <= int(part) <= len(known):
-        return known[int(part) - 1]
-    # a name with a comma shows its quotes, as the answer has to
-    names = [json.dumps(name, ensure_ascii=False) if "," in name else name for name in known]
-    raise click.UsageError(f"{part!r} is no column; the columns are {', '.join(names)}.")
+    if answer.isdecimal() and 1 <= int(answer) <= len(known):
+        return known[int(answer) - 1]
+    raise click.UsageError(f"{answer!r} is no column; the columns are {listed(known)}.")
+
+
+def columns(answer: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Understand columns' names or numbers as listed, from 1, separated by commas."""
+    found = tuple(column(part, known) for part in split(answer))
+    if not found:
+        raise click.UsageError("name at least one column.")
+    return found
 
 
 def split(answer: str) -> tuple[str, ...]:

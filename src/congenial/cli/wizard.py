@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from congenial.cli.asking import Asker, column, columns, listed, number, split, yes_or_no
+from congenial.cli.asking import Asker, column, columns, listed, split
 from congenial.durability.signals import uninterrupted
 from congenial.errors import DataError, PlanError, StructureError
 
@@ -79,7 +79,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "Noise makes some small counts negative. Forbidding that makes small counts a little too "
         "large on average.",
         "yes",
-        yes_or_no,
+        click.BOOL,
     )
     epsilon = asker.ask(
         "epsilon",
@@ -87,7 +87,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "The guarantee: any release is at most exp(epsilon) times as likely with one record as "
         "with another. 1 is common; a smaller epsilon is more private.",
         "1.0",
-        number(LEAST_EPSILON, MOST_EPSILON),
+        click.FloatRange(LEAST_EPSILON, MOST_EPSILON),
     )
     method = asker.ask(
         "method",
@@ -157,7 +157,7 @@ def _ask_weight(asker: Asker, rows: Mapping[str, str]) -> str | None:
         f"If the rows are counts, such as {found!r} of people, each row stands for so many "
         "records, and the guarantee is for one of them.",
         "",
-        lambda given: column(list(rows))(given) if given else "",
+        lambda given: column(given, list(rows)) if given else "",
     )
     return answer or None
 
@@ -195,15 +195,15 @@ def _ask_lookup(
         "lookup_key",
         "The lookup's key column",
         "Each row of the lookup has its own key, such as the number of a zone.",
-        listed((shared or list(known))[:1]),
-        column(list(known)),
+        (shared or list(known))[0],
+        lambda answer: column(answer, list(known)),
     )
     on = asker.ask(
         "lookup_on",
         "The rows' column of these keys",
         f"A row is joined to the lookup by its {key!r}.",
-        listed([folded[get_close_matches(key.casefold(), folded, n=1, cutoff=0.0)[0]]]),
-        column(list(rows)),
+        folded[get_close_matches(key.casefold(), folded, n=1, cutoff=0.0)[0]],
+        lambda answer: column(answer, list(rows)),
     )
     return Lookup(_from_plan(path, out), key, on), known
 
@@ -220,7 +220,7 @@ def _ask_levels(
         _show(asker, "Columns of both", both)
 
     def understand(answer: str) -> tuple[str, ...]:
-        found = columns(list(both))(answer)
+        found = columns(answer, list(both))
         for name in found:
             if found.count(name) > 1:
                 raise click.UsageError(f"{name!r} is there twice; name each column once.")
@@ -254,7 +254,7 @@ def _ask_repeats(asker: Asker, draft: Draft, out: Path) -> bool:
             "Yes if the same name under two parents means two nodes, as each age under each sex. "
             "No if it would be a mistake in the list of nodes.",
             "yes" if offered else "no",
-            yes_or_no,
+            click.BOOL,
         )
     )
 

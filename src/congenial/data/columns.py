@@ -9,10 +9,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from congenial.data.databases import attach, is_database, only_one, tables_in
+from congenial.data.databases import (
+    SqliteTable,
+    attach,
+    is_database,
+    is_sqlite,
+    only_one,
+    tables_in,
+)
 from congenial.data.headers import delimiter_of, first_line, names_in, repeats
 from congenial.data.sources import connect, matching, open_files, readable
-from congenial.data.sqlite import SqliteTable, is_sqlite
 from congenial.errors import DataError
 from congenial.plan.sections import DATABASES, TABLES
 from congenial.wording import nearest, one_of, show

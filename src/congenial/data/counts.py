@@ -18,7 +18,7 @@ import duckdb
 import narwhals as nw
 import numpy as np
 
-from congenial.data.databases import attach, is_database, only_one
+from congenial.data.databases import SqliteTable, attach, is_database, is_sqlite, only_one
 from congenial.data.public_domain import (
     BLANK,
     BROKEN,
@@ -50,7 +50,6 @@ from congenial.data.sources import (
     weighted,
     with_types,
 )
-from congenial.data.sqlite import SqliteTable, is_sqlite
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, DataError

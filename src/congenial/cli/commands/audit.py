@@ -9,7 +9,7 @@ import click
 
 from congenial.cli.answer import DONE, FAILED, Answer, Command, plain
 from congenial.cli.arguments import PLAN
-from congenial.cli.loading import compile_once, load
+from congenial.cli.loading import compile_once, load, progress
 from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
     draws. A failed check shows a fault. Passed checks prove the guarantee for the enumerated and
     computed datasets only. No row is counted and nothing is spent.
     """
-    with uninterrupted():
-        from congenial.cli.progress import progress
     read = load(plan, rows=False)
     compile_once(read.method.name, quiet=False)
     with uninterrupted():

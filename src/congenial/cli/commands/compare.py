@@ -10,7 +10,7 @@ import click
 
 from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import COUNTS, PATH, PLAN, TOTAL
-from congenial.cli.loading import compile_once, load
+from congenial.cli.loading import compile_once, load, progress
 from congenial.durability.signals import uninterrupted
 from congenial.errors import ReleaseError
 
@@ -64,7 +64,6 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     """
     _check_compare(options)
     with uninterrupted():
-        from congenial.cli.progress import progress
         from congenial.preview.comparison.comparing import compare
         from congenial.preview.comparison.outcome_tables import as_text
         from congenial.preview.comparison.pages import (

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from congenial.cli.answer import Answer, Command
+from congenial.cli.arguments import PATH
 from congenial.cli.asking import Asker
 from congenial.cli.wizard import DOMAIN_IS_DATA, METHODS, NEIGHBOURS, ask_all, try_plan
 from congenial.durability.signals import uninterrupted
@@ -21,7 +22,7 @@ from congenial.errors import PlanError
 @click.argument("data", type=click.Path())
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("plan.toml"),
     show_default=True,
     help="The plan to write.",

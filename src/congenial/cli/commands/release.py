@@ -11,7 +11,7 @@ import click
 
 from congenial.cli.answer import Answer, Command, plain
 from congenial.cli.arguments import PATH, PLAN
-from congenial.cli.loading import compile_once, load
+from congenial.cli.loading import compile_once, load, progress
 from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ def command(
     Counts the rows, draws the release and writes it as CSV and Parquet, beside a certificate. Each
     release of the same rows costs epsilon again.
     """
-    with uninterrupted():
-        from congenial.cli.progress import progress
     read = load(plan, rows=True)
     compile_once(read.method.name, quiet=quiet)
     with uninterrupted():

@@ -7,18 +7,14 @@ from pathlib import Path
 import click
 
 from congenial.cli.answer import Answer, Command
-from congenial.cli.arguments import RELEASE
-from congenial.cli.loading import compile_once
+from congenial.cli.arguments import PATH, RELEASE
+from congenial.cli.loading import compile_once, progress
 from congenial.durability.signals import uninterrupted
 
 
 @click.command("report", cls=Command)
 @RELEASE
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="File to write; by default report.html in DIRECTORY.",
-)
+@click.option("--out", type=PATH, help="File to write; by default report.html in DIRECTORY.")
 def command(directory: Path, out: Path | None) -> Answer:
     """Write a page about the release in DIRECTORY, for readers who know no statistics.
 
@@ -26,7 +22,6 @@ def command(directory: Path, out: Path | None) -> Answer:
     with its error margin. The release is checked first; nothing is spent.
     """
     with uninterrupted():
-        from congenial.cli.progress import progress
         from congenial.releases.certificate import method_of
         from congenial.report.write import report
     compile_once(method_of(directory), quiet=False)
