@@ -31,10 +31,7 @@ class Asker:
         default: str,
         kind: click.ParamType[Any] | Callable[[str], Any] = str,
     ) -> Any:
-        """Return what an option says, or the answer to a question; `kind` understands both.
-
-        Raises click.UsageError if the option's value is not a valid answer, or the input ends.
-        """
+        """Return an option's value, or the answer to a question; `kind` converts both."""
         option = f"--{name.replace('_', '-')}"
         convert = click.types.convert_type(kind)
 

@@ -30,10 +30,7 @@ _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 
 
 def look_up_tables(source: str) -> tuple[str, ...]:
-    """Names of a database's tables; in DuckDB with their schema, unless it is `main`.
-
-    Empty for a file that is no database.
-    """
+    """Names of a database's tables, with their schema unless it is `main`; none for other files."""
     files = find(source, "DATA")
     if not is_database(source):
         return ()

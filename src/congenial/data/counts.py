@@ -57,10 +57,10 @@ from congenial.plan.plan import Plan
 from congenial.types import IntArray
 from congenial.wording import show
 
-# Most partial counts in memory before they are added up.
+# Number of partial counts above which they are added up, to save memory.
 _COMPACT = 1_000_000
 _WEIGHT = "records of one row"
-# Fate of a counted row whose weight is no whole number.
+# `fate` of a counted row whose weight is no whole number.
 _UNCOUNTED = "uncounted"
 
 
@@ -69,9 +69,8 @@ class Counted:
     """The nodes of a tree, or the queries of a table, with their confidential counts."""
 
     domain: Tree | Workload
-    counts: IntArray = field(repr=False)  # shape (n,): Rows counted under each node or query.
-    # Number of rows that `where` excluded; it is confidential, too.
-    excluded: int = field(repr=False)
+    counts: IntArray = field(repr=False)  # Records under each node or query, shape (n,).
+    excluded: int = field(repr=False)  # Records that `where` excludes; confidential, too.
 
 
 def build_domain(plan: Plan, *, base: Path) -> Tree | Workload:
@@ -167,13 +166,7 @@ def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any)
 
 
 def count(plan: Plan, *, base: Path, frame: object | None = None) -> Counted:
-    """Count the rows of a plan's source, or of a dataframe; see `open_source` for errors.
-
-    Notes
-    -----
-    Nodes are in the order of their names: numbers first, by value. A node comes before its
-    children.
-    """
+    """Count the rows of a plan's source, or of a dataframe; nodes are in the order of names."""
     with open_source(plan, base=base, frame=frame) as source:
         return source.counted
 

@@ -122,10 +122,7 @@ class SqliteTable:
         return self._attempt(lambda: database.execute(sql).fetchall())
 
     def tables(self) -> list[str]:
-        """Names of the file's tables and views, without SQLite's own.
-
-        Raises DataError if the file cannot be read.
-        """
+        """Names of the file's tables and views, without SQLite's own."""
         listing = (
             "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') "
             "AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name"
@@ -134,10 +131,7 @@ class SqliteTable:
             return [str(name) for (name,) in self._rows(database, listing)]
 
     def columns(self) -> list[str]:
-        """Names of the table's columns.
-
-        Raises DataError if the file lacks the table or cannot be read.
-        """
+        """Names of the table's columns; a table that the file lacks is refused."""
         known = self.tables()
         if self.table not in known:
             raise no_table(self.source, self.table, known)
@@ -148,8 +142,6 @@ class SqliteTable:
     def batches(self, connection: Connection, columns: Sequence[str]) -> Iterator[Relation]:
         """Register some columns with DuckDB as text, a batch of rows at a time.
 
-        Notes
-        -----
         SQLite gives types to values, not columns, so rows would decide the type of a column.
         Integers are written without a decimal point.
         """

@@ -57,10 +57,7 @@ class Relation:
     weight: str = "1"  # SQL of the number of records that a row stands for.
 
     def check_column(self, column: str, key: str) -> None:
-        """Refuse a column that is not here; `key` is the plan's key that names it.
-
-        Raises DataError.
-        """
+        """Refuse a column that is not here; `key` is the plan's key that names it."""
         if column not in self.columns:
             raise DataError(
                 f"{key} names the column {column!r}, which {self.shown} lacks; its columns are "
@@ -69,12 +66,12 @@ class Relation:
 
 
 def identifier(name: str) -> str:
-    """Quote a column's name."""
+    """Quote a column's name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Quote text."""
+    """Quote text for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -67,27 +67,15 @@ class Contents:
     """All rows of a ledger's file, in the order of their numbers or names."""
 
     version: int  # Version of the file's format.
-    head: Row = field(repr=False)  # Key, neighbours, epsilon, delta and hash.
+    key: bytes = field(repr=False)  # Of all hashes.
+    neighbours: str  # The neighbouring relation of all its guarantees.
+    budget: Amount  # Limit on the total cost of all releases of one dataset.
+    seal: str  # Hash of everything but the entries' own hashes.
     datasets: list[Row]
     names: list[Row]
     # Number, name, dataset, release, time, epsilon, delta, state, what it fixes, hash.
     entries: list[Row]
     sequence: list[Row]  # The last row number that SQLite assigned.
-
-    @property
-    def key(self) -> bytes:
-        """The key of all hashes."""
-        return bytes(self.head[0])
-
-    @property
-    def neighbours(self) -> str:
-        """The neighbouring relation of all its guarantees."""
-        return str(self.head[1])
-
-    @property
-    def budget(self) -> Amount:
-        """Limit on the total cost of all releases of one dataset."""
-        return Amount(self.head[2], self.head[3])
 
 
 def damaged(path: Path, how: str = "") -> LedgerError:
@@ -140,8 +128,9 @@ def upgrade(database: sqlite3.Connection, ledger: Contents) -> None:
     for table in reversed(_COLUMNS):
         database.execute(f"DROP TABLE {table}")
     create(database)
+    budget = ledger.budget
     rows = {
-        "ledger": [(1, *ledger.head)],
+        "ledger": [(1, ledger.key, ledger.neighbours, budget.epsilon, budget.delta, ledger.seal)],
         "datasets": ledger.datasets,
         "names": ledger.names,
         "entries": ledger.entries,
@@ -194,8 +183,9 @@ def _read(path: Path, database: sqlite3.Connection, version: int) -> Contents:
     if len(tables["ledger"]) != 1:
         raise damaged(path, "its budget is missing")
     sequence = database.execute("SELECT name, seq FROM sqlite_sequence ORDER BY 1").fetchall()
-    [[_, *head]] = tables.pop("ledger")
-    return Contents(version, tuple(head), sequence=sequence, **tables)
+    [[_, key, neighbours, epsilon, delta, seal]] = tables.pop("ledger")
+    budget = Amount(epsilon, delta)
+    return Contents(version, key, neighbours, budget, seal, sequence=sequence, **tables)
 
 
 def _check_seals(path: Path, ledger: Contents) -> None:
@@ -203,7 +193,7 @@ def _check_seals(path: Path, ledger: Contents) -> None:
     for number, (row, hashed) in enumerate(zip(ledger.entries, right, strict=True), 1):
         if row[-1] != hashed:
             raise damaged(path, f"entry {number} of {len(right)} or one before it was changed")
-    if ledger.head[-1] != _head_seal(ledger, right):
+    if ledger.seal != _head_seal(ledger, right):
         raise damaged(path, "its budget, its datasets or its newest entries were changed")
 
 
@@ -218,16 +208,9 @@ def _entry_seals(ledger: Contents) -> list[str]:
 
 def _head_seal(ledger: Contents, seals: list[str]) -> str:
     states = [state for *_, state, _fixes, _seal in ledger.entries]
-    rest = [
-        VERSION,
-        ledger.head[1:-1],
-        ledger.datasets,
-        ledger.names,
-        states,
-        seals[-1:],
-        ledger.sequence,
-    ]
-    return _hashed(ledger.key, b"head", rest)
+    head = [ledger.neighbours, ledger.budget.epsilon, ledger.budget.delta]
+    rest = [ledger.datasets, ledger.names, states, seals[-1:], ledger.sequence]
+    return _hashed(ledger.key, b"head", [VERSION, head, *rest])
 
 
 def _hashed(key: bytes, person: bytes, values: list[Any]) -> str:

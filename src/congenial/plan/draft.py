@@ -85,10 +85,7 @@ class Draft:
 
 
 def guess_levels(columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Guess a hierarchy from the names and types of columns alone.
-
-    They come coarse to fine; if no name is known, one column that may hold names.
-    """
+    """Guess levels, coarse to fine, from columns' names; else take one column that fits by type."""
     ranked: dict[int, str] = {}
     for name in columns:
         if (rank := _rank(name)) is not None:
@@ -120,13 +117,9 @@ def _rank(name: str) -> int | None:
 
 def text(value: str) -> str:
     """Write text as TOML does, on one line."""
-    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return '"' + "".join(escapes.get(c, c if c.isprintable() else _escape(c)) for c in value) + '"'
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    escapes = {'"': '\\"', "\\": "\\\\"}
+    escapes |= {c: f"\\U{ord(c):08x}" for c in value if not c.isprintable()}
+    return '"' + "".join(escapes.get(c, c) for c in value) + '"'
 
 
 def _list(values: tuple[str, ...]) -> str:
@@ -144,10 +137,7 @@ def _shares(draft: Draft) -> str:
 
 
 def as_toml(draft: Draft, following: str) -> str:
-    """Write a plan with a comment on each key, as `draft.toml` has them.
-
-    Returns TOML; `congenial.parse_plan` reads it.
-    """
+    """Write a plan as TOML with a comment on each key, from `draft.toml`."""
     template = files("congenial.plan").joinpath("draft.toml").read_text(encoding="utf-8")
     deepest = draft.levels[-1]
 

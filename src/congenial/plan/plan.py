@@ -92,10 +92,7 @@ class Plan(Section, frozen=True):
 
     @property
     def level_names(self) -> tuple[str, ...]:
-        """Every level of counts, coarse to fine; the position is the level's depth.
-
-        Those of the hierarchy; for a table its queries, such as "county: sex by age".
-        """
+        """Every level of counts, coarse to fine, by depth; for a table its queries."""
         if self.table is None:
             return self.place_names
         return query_names(smallest(self.table, self.place_names))
@@ -125,12 +122,9 @@ class Plan(Section, frozen=True):
 
 
 def checked_plan(plan: object) -> Plan:
-    """Return a plan that a caller gave.
-
-    Raises ArgumentError if it is not a plan, such as a path.
-    """
+    """Return a plan that a caller gave; refuse anything else, such as a path."""
     if not isinstance(plan, Plan):
-        how = f"cg.read_plan({plan!r})" if isinstance(plan, str) else "what cg.read_plan returns"
+        how = f"cg.read_plan({plan!r})" if isinstance(plan, str) else "a result of cg.read_plan"
         raise ArgumentError(f"plan is a {type(plan).__name__}, not a plan; give {how}.")
     return plan
 

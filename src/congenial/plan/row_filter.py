@@ -91,8 +91,7 @@ class Condition:
     """A plan's `where`."""
 
     text: str  # As the plan writes it.
-    # Split at the outermost ANDs; empty if the plan has no row filter.
-    conjuncts: tuple[Conjunct, ...]
+    conjuncts: tuple[Conjunct, ...]  # Split at the outermost ANDs; empty without a row filter.
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -110,10 +109,7 @@ class Condition:
         return _join(c for c in self.conjuncts if c.columns <= folded)
 
     def check_columns(self, known: Collection[str], holder: str) -> None:
-        """Refuse columns that are not among `known`.
-
-        Raises DataError.
-        """
+        """Refuse columns that are not among `known`."""
         folded = {c.casefold() for c in known}
         for column in self.columns:
             if column not in folded:

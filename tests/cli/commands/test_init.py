@@ -251,7 +251,7 @@ def test_unusable_headers_are_refused(place, capsys, header):
         (["rows.csv", "--domain", "lookup"], "a plan with a lookup"),
         (["rows.csv", "--levels", "zone,zone"], "is there twice"),
         (["rows.csv", "--levels", " , "], "at least one column"),
-        (["rows.csv", "--epsilon", "nan"], "no number from"),
+        (["rows.csv", "--epsilon", "nan"], "give a number from"),
         (["rows.csv", "--publish-exactly", "zone"], "the deepest level"),
         (["rows.csv", "--publish-exactly", "root", "--neighbours", "add-remove"], "substitute"),
         (["rows.csv", "--root", " "], "hierarchy.root is empty"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from congenial.cli.answer import DONE, FAILED, Answer, Command
 from congenial.cli.arguments import RELEASE
 from congenial.cli.loading import compile_once
 from congenial.durability.signals import uninterrupted
-
-if TYPE_CHECKING:
-    from congenial.verification.checks import Check
 
 
 @click.command("verify", cls=Command)
@@ -40,7 +36,11 @@ def command(directory: Path, ledger: Path | None) -> Answer:
         compile_once(method_of(directory), quiet=False)
     checks = verify(directory, ledger=ledger)
     width = max(len(check.name) for check in checks)
-    lines = [f"{_mark(check)}  {check.name:{width}}  {check.text}" for check in checks]
+    marks = {(True, True): "ok    ", (True, False): "words "}
+    lines = [
+        f"{marks.get((c.passed, c.comparable), 'FAILED')}  {c.name:{width}}  {c.text}"
+        for c in checks
+    ]
     failed = sum(not check.passed for check in checks)
     others = sum(not check.comparable for check in checks)
     if failed:
@@ -50,9 +50,3 @@ def command(directory: Path, ledger: Path | None) -> Answer:
         lines.append(f"All {len(checks)} checks passed.{unread}")
     result = {"directory": directory, "passed": not failed, "checks": checks}
     return Answer(result, "\n".join(lines), FAILED if failed else DONE)
-
-
-def _mark(check: Check) -> str:
-    if not check.passed:
-        return "FAILED"
-    return "ok    " if check.comparable else "words "
