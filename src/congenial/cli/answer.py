@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -130,15 +129,8 @@ def encoded(output: object) -> bytes:
 def _print(command: str, exit_code: int, *, error: object = None, result: object = None) -> None:
     """Print the object of ``--json``; `command` is empty if no command was recognised."""
     output = {"format": FORMAT, "command": command, "exit_code": exit_code}
-    line = encoded({**output, "error": error, "result": result})
-    sys.stdout.flush()
-    raw = getattr(sys.stdout, "buffer", None)
-    if raw is None:  # stdout was replaced, as by a test
-        click.echo(line.decode(), nl=False)
-        return
     # as bytes, so that the terminal's encoding does not change the JSON
-    raw.write(line)
-    raw.flush()
+    click.echo(encoded({**output, "error": error, "result": result}), nl=False)
 
 
 def _written(value: Any) -> str:

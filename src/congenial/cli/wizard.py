@@ -106,6 +106,15 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "their budget. congenial ledger init makes one.",
         "",
     )
+    name = asker.given["name"]
+    if ledger:
+        name = asker.ask(
+            "name",
+            "Name of the rows",
+            "All plans for the same rows must use one name; otherwise the ledger counts them as "
+            "different rows.",
+            Path(data).name.partition(".")[0].strip("*?[]-_ ") or "rows",
+        )
     draft = Draft(
         source=_from_plan(data, out),
         root=root,
@@ -117,7 +126,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         method=method,
         publish_exactly=exact,
         table=table,
-        name=_ask_name(asker, data) if ledger else asker.given["name"],
+        name=name,
         ledger=_from_plan(ledger, out) if ledger else None,
         lookup=lookup,
         weight=weight,
@@ -255,18 +264,6 @@ def _ask_repeats(asker: Asker, draft: Draft, out: Path) -> bool:
             "No if it would be a mistake in the list of nodes.",
             "yes" if offered else "no",
             click.BOOL,
-        )
-    )
-
-
-def _ask_name(asker: Asker, data: str) -> str:
-    return str(
-        asker.ask(
-            "name",
-            "Name of the rows",
-            "All plans for the same rows must use one name; otherwise the ledger counts them as "
-            "different rows.",
-            Path(data).name.partition(".")[0].strip("*?[]-_ ") or "rows",
         )
     )
 

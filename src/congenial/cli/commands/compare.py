@@ -75,7 +75,10 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
         from congenial.preview.comparison.trial_counts import find_counts
     if out is not None:
         check_can_write(out)
-    read = load(plan, rows=options["public"] or options["with_truth"])
+    rows: Literal["public", "confidential"] | None = "public" if options["public"] else None
+    if options["with_truth"]:
+        rows = "confidential"
+    read = load(plan, rows=rows is not None)
     if options["counts"] is not None:
         find_counts(options["counts"])
     for method in ("conditioning", "imaging"):
@@ -86,7 +89,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
             plan.parent,
             total=options["total"],
             counts=options["counts"],
-            rows=_rows(options),
+            rows=rows,
             spread=options["spread"],
             delta=options["delta"],
             replicates=options["replicates"],
@@ -105,12 +108,6 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
         text += f"\nWrote {written[0]} and {len(written) - 1} files beside it"
         text += ", in place of an earlier comparison." if replaced else "."
     return Answer({"comparison": found, "files": written}, text)
-
-
-def _rows(options: dict[str, Any]) -> Literal["public", "confidential"] | None:
-    if options["public"]:
-        return "public"
-    return "confidential" if options["with_truth"] else None
 
 
 def _check_compare(options: dict[str, Any]) -> None:
