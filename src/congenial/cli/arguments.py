@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+NEIGHBOURS = ("substitute", "add-remove")
+METHODS = ("conditioning", "imaging", "topdown", "posterior")
 PATH = click.Path(path_type=Path)
 PLAN = click.argument("plan", type=PATH)
 RELEASE = click.argument("directory", type=PATH)

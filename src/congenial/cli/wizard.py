@@ -7,21 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from congenial.cli.arguments import METHODS, NEIGHBOURS
 from congenial.cli.asking import Asker, column, columns, listed, split
-from congenial.durability.signals import uninterrupted
+from congenial.data.columns import find, look_up_columns, look_up_tables
+from congenial.data.counts import build_domain
 from congenial.errors import DataError, PlanError, StructureError
+from congenial.plan.draft import Draft, as_toml, guess_levels, guess_weight
+from congenial.plan.plan import Plan, exact_nodes, parse_plan
+from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, Lookup, best_method
 
-if TYPE_CHECKING:
-    from congenial.plan.draft import Draft
-    from congenial.plan.plan import Plan
-    from congenial.plan.sections import Lookup
-
-NEIGHBOURS = ("substitute", "add-remove")
-METHODS = ("conditioning", "imaging", "topdown", "posterior")
 DOMAIN_IS_DATA = (
     "Unprotected: with the domain 'data' a release shows which names occur in the rows; a public "
     "list of all names does not."
@@ -30,11 +27,6 @@ DOMAIN_IS_DATA = (
 
 def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     """Ask for every key of a plan."""
-    with uninterrupted():
-        from congenial.data.columns import look_up_columns
-        from congenial.plan.draft import Draft
-        from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, best_method
-
     table = _ask_table(asker, data)
     rows = look_up_columns(data, table=table)
     _show(asker, f"Columns of {data if table is None else table}", rows)
@@ -136,8 +128,6 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
 
 
 def _ask_table(asker: Asker, data: str) -> str | None:
-    from congenial.data.columns import look_up_tables
-
     given = asker.given["table"]
     tables = look_up_tables(data)
     if not tables:
@@ -155,8 +145,6 @@ def _ask_table(asker: Asker, data: str) -> str | None:
 
 def _ask_weight(asker: Asker, rows: Mapping[str, str]) -> str | None:
     """Ask how many records a row stands for, if a column has the name of a count."""
-    from congenial.plan.draft import guess_weight
-
     found = guess_weight(rows)
     if found is None and asker.given["weight"] is None:
         return None
@@ -175,8 +163,6 @@ def _ask_lookup(
     asker: Asker, data: str, rows: Mapping[str, str], out: Path
 ) -> tuple[Lookup | None, dict[str, str]]:
     """Ask for a lookup; return it, and its columns."""
-    from congenial.data.columns import look_up_columns
-    from congenial.plan.sections import Lookup
 
     def understand(answer: str) -> tuple[str, dict[str, str]]:
         path = answer.strip()
@@ -220,8 +206,6 @@ def _ask_lookup(
 def _ask_levels(
     asker: Asker, rows: Mapping[str, str], known: Mapping[str, str], lookup: Lookup | None
 ) -> tuple[str, ...]:
-    from congenial.plan.draft import guess_levels
-
     key, on = ("", "") if lookup is None else (lookup.key, lookup.on)
     # the key has the name of the rows' column
     both = {**rows, **{name: kind for name, kind in known.items() if name != key}}
@@ -280,8 +264,6 @@ def _domain(answer: str, lookup: Lookup | None, data: str) -> str:
 
 def _check_public(path: str, key: str, data: str) -> None:
     """Refuse a file that does not exist, or that holds the rows: public files are read."""
-    from congenial.data.columns import find
-
     try:
         files = find(path, key)
     except DataError as error:
@@ -305,9 +287,6 @@ def _exact(answer: str, levels: tuple[str, ...]) -> tuple[str, ...]:
 
 def _repeats(draft: Draft, out: Path) -> bool:
     """Whether the public list of nodes fits a hierarchy only if names may repeat."""
-    from congenial.plan.draft import as_toml
-    from congenial.plan.plan import parse_plan
-
     for repeat in (False, True):
         try:
             plan = parse_plan(as_toml(replace(draft, names_repeat=repeat, publish_exactly=()), ""))
@@ -322,9 +301,6 @@ def try_plan(plan: Plan, base: Path) -> None:
     """Refuse a plan whose public list of nodes does not fit it, without reading the rows."""
     if plan.hierarchy.domain == "data":
         return
-    with uninterrupted():
-        from congenial.data.counts import build_domain
-        from congenial.plan.plan import exact_nodes
     exact_nodes(plan, build_domain(plan, base=base))
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import click
 
 from congenial.cli.answer import Answer, Command
-from congenial.cli.arguments import PATH
+from congenial.cli.arguments import METHODS, NEIGHBOURS, PATH
 from congenial.cli.asking import Asker
-from congenial.cli.wizard import DOMAIN_IS_DATA, METHODS, NEIGHBOURS, ask_all, try_plan
 from congenial.durability.signals import uninterrupted
 from congenial.errors import PlanError
 
@@ -75,7 +74,9 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     Only the names and types of its columns are read, no value. Each option answers one question.
     """
     with uninterrupted():
+        from congenial.cli.wizard import DOMAIN_IS_DATA, ask_all, try_plan
         from congenial.data.columns import find
+        from congenial.durability.whole_files import replace_file
         from congenial.plan.draft import as_toml
         from congenial.plan.plan import parse_plan
         from congenial.releases.certificate import plain_plan
@@ -89,7 +90,13 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     written = as_toml(draft, following)
     plan = parse_plan(written)
     try_plan(plan, out.parent)
-    _write(out, written)
+    try:
+        replace_file(out, written.encode())
+    except OSError as error:
+        raise PlanError(
+            f"the plan {str(out)!r} cannot be written "
+            f"({(error.strerror or 'unwritable').lower()}); give another --out."
+        ) from None
     notes = (*_guesses(asker.taken), *((DOMAIN_IS_DATA,) if draft.domain == "data" and yes else ()))
     taken = {option.removeprefix("--"): answer for option, answer in asker.taken.items()}
     result = {
@@ -134,15 +141,3 @@ def _check_target(out: Path, overwrite: bool) -> None:
             f"{shown} exists and its name does not end in .toml, so it is not replaced; give "
             "another --out."
         )
-
-
-def _write(out: Path, written: str) -> None:
-    from congenial.durability.whole_files import replace_file
-
-    try:
-        replace_file(out, written.encode())
-    except OSError as error:
-        raise PlanError(
-            f"the plan {str(out)!r} cannot be written "
-            f"({(error.strerror or 'unwritable').lower()}); give another --out."
-        ) from None

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from congenial.cli.answer import Answer, Command, in_decimals, plain
-from congenial.cli.arguments import LEDGER
+from congenial.cli.arguments import LEDGER, NEIGHBOURS
 from congenial.durability.signals import uninterrupted
 
 
@@ -24,7 +24,7 @@ def command() -> None:
 @click.option("--delta", default="1e-6", show_default=True, help="Limit on their total delta.")
 @click.option(
     "--neighbours",
-    type=click.Choice(("substitute", "add-remove")),
+    type=click.Choice(NEIGHBOURS),
     default="substitute",
     show_default=True,
     help="The relation of all its plans; guarantees of different relations do not add up.",
