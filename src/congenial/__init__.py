@@ -106,7 +106,7 @@ _MOVED = {
     for name in names.split()
 }
 
-# Names that another call has taken the place of; they go with version 0.2.
+# Names that another call replaces; they go with version 0.2.
 _FOLDED = {
     "bounds_margins": "bounds(lo, hi, margin=...)",
     "exactly_margins": "exactly(margins=...)",
@@ -128,7 +128,7 @@ def __getattr__(name: str) -> object:
 
 
 def _warn(old: str, new: str) -> None:
-    """Say where a name is now, as a warning of the line that used it."""
+    """Warn that a name has moved; the warning points at the line that used it."""
     warnings.warn(
         f"congenial.{old} is now congenial.{new}; the old name goes with version 0.2.",
         DeprecationWarning,

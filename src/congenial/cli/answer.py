@@ -1,4 +1,4 @@
-"""The answer of a command, and its one printer: as text, or as one JSON object."""
+"""The answer of a command, printed as text or as one JSON object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from congenial.wording import escaped
 if TYPE_CHECKING:
     from congenial.accounting.amounts import Amount
 
-# Version of the JSON object. It grows when a key goes or changes its meaning, not for a new key.
+# Version of the JSON object; it grows when a key goes or changes its meaning, not for a new key.
 FORMAT = 1
 # An argument as messages name it; `rows='public'` stands for the option --public.
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(=(True|'(?P<value>[a-z_]+)'))?`")
@@ -39,7 +39,7 @@ class Command(click.Command):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        for param in self.params:  # help says the range itself
+        for param in self.params:  # the help text states the range itself
             if isinstance(param.type, click.IntRange | click.FloatRange) and not param.metavar:
                 param.metavar = "INTEGER" if isinstance(param.type, click.IntRange) else "NUMBER"
         self.params.append(
@@ -136,4 +136,4 @@ def _print(command: str, exit_code: int, *, error: object = None, result: object
 def _written(value: Any) -> str:
     if isinstance(value, Path):
         return escaped(str(value))
-    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
+    raise NotImplementedError(f"{type(value).__name__} cannot be written as JSON")

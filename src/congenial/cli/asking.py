@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-# Characters of a line on the terminal.
+# Longest line of an explanation on the terminal, in characters.
 _WIDEST = 100
 
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks on stderr, so that stdout is left to the answer; takes defaults where `yes`."""
+    """Asks on stderr, because stdout is for the answer; if `yes`, takes defaults without asking."""
 
     yes: bool
     given: Mapping[str, str | None]  # Values of options, by their names with underscores.

@@ -104,7 +104,7 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="congenial")
 def cli() -> None:
-    """Put the commands together; `HELP` is what is shown."""
+    """Group the commands; `HELP` is the text shown."""
 
 
 def main(ender: Ender) -> NoReturn:
@@ -113,7 +113,7 @@ def main(ender: Ender) -> NoReturn:
     try:
         code = run(sys.argv[1:])
     finally:
-        # a library may have turned the exception into another one; the exit code is the signal's
+        # the signal decides the exit code, even if a library replaced the exception
         ender.stop()
         if ender.number is not None:
             raise SystemExit(128 + ender.number) from None
@@ -139,7 +139,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    error: CongenialError | click.ClickException | None = None  # None: an interruption
+    error: CongenialError | click.ClickException | None = None  # None means an interruption
     try:
         outcome = cli.main(args=arguments, prog_name="congenial", standalone_mode=False)
         return outcome if isinstance(outcome, int) else DONE

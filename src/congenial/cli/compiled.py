@@ -192,7 +192,7 @@ def _compile_in_two() -> int:
             compile_share(0)
             return other.wait()
         finally:
-            other.terminate()  # a kill could leave half a file in the cache
+            other.terminate()  # unlike a kill, this leaves no partial file in the cache
 
 
 def examples(takes: str) -> Iterator[object]:

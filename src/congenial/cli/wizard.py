@@ -253,7 +253,7 @@ def _ask_repeats(asker: Asker, draft: Draft, out: Path) -> bool:
 
 
 def _domain(answer: str, lookup: Lookup | None, data: str) -> str:
-    """Understand where the nodes come from."""
+    """Check the answer that says where the nodes come from."""
     found = answer.strip()
     if found == "lookup" and lookup is None:
         raise click.UsageError("'lookup' is the domain of a plan with a lookup; give one as well.")

@@ -36,8 +36,10 @@ from congenial.wording import show
 Paths = list[tuple[str, ...]]
 # Result of looking up a row's key: the lookup has it, the lookup lacks it, or the row has none.
 FOUND, LACKING, BLANK = "found", "lacking", "blank"
-# Most nodes of the deepest level, and most characters of a name.
-_MOST, _LONGEST = 5_000_000, 1_000
+# Most nodes of the deepest level; more would need too much memory and time.
+_MOST = 5_000_000
+# Longest name of a node, in characters; a longer one suggests a wrong column.
+_LONGEST = 1_000
 # Message for queries over congenial's own tables, which cannot fail because of a row's value.
 BROKEN = "the counts could not be added up; please report this as a bug in congenial"
 

@@ -36,11 +36,11 @@ from congenial.plan.sections import (
 from congenial.types import FloatArray
 from congenial.wording import nearest, on_a_line, one_of, reason_of, show
 
-# Tolerance for the sum of the shares of a split, which is 1.
+# Tolerance for the sum of a split's shares, which must be 1.
 TOLERANCE = 1e-9
-# Keys of the section `invariants` that demand more than equalities.
+# Keys of the section `invariants` that are inequalities.
 _BOUNDS = ("nonnegative", "at_least", "at_most")
-# In larger trees no similar name is searched for.
+# Most nodes of a tree in which a similar name is searched for, to save time.
 _MOST_COMPARED = 100_000
 
 
@@ -192,7 +192,7 @@ def parse_plan(text: str, shown: str = "") -> Plan:
             f"{named} is not valid TOML: {what}; correct that line, with text in quotes and "
             "each key once."
         ) from None
-    except (ValueError, RecursionError):  # such as thousands of digits
+    except (ValueError, RecursionError):  # such as a number of thousands of digits
         raise PlanError(
             f"{named} is not valid TOML: a value is too long or too deeply nested; shorten it."
         ) from None

@@ -71,9 +71,12 @@ _LISTED = """
 _FUNCTIONS = frozenset(_LISTED.split())
 # Functions that can make a long text from a short one, with the argument that gives the length.
 _GROWING = {"lpad": 1, "rpad": 1, "replace": 2, "regexp_replace": 2}
-# Limits of a row filter: its characters, its parts besides constants, their nesting, and the factor
-# or number of characters by which calls may lengthen a text.
-_LONGEST, _MOST, _DEEPEST, _WIDEST = 100_000, 2_000, 100, 10_000
+# Limits of a row filter: DuckDB would take minutes to parse a larger one.
+_LONGEST = 100_000  # Characters.
+_MOST = 2_000  # Columns, comparisons and calls.
+_DEEPEST = 100  # Levels of nesting.
+# Factor, or number of characters, by which calls may lengthen a text; it must fit in memory.
+_WIDEST = 10_000
 _SIMPLER = "give the lookup a column that says which rows count, and compare that"
 _REMEDY = "give one condition on the columns of a row, such as 'hour < 12 AND zone <= 263'"
 
@@ -121,7 +124,7 @@ class Condition:
 
 @uninterrupted()
 def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Condition:
-    """Understand a `where`."""
+    """Parse a `where`; refuse all that does not depend on one row alone."""
     if text is None:
         return Condition("", ())
     if len(text) > _LONGEST:
@@ -160,11 +163,11 @@ def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Cond
 def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> dict[str, Any] | None:
     """Syntax tree of ``SELECT 1 WHERE (text)``, or None where `text` is not one expression."""
     try:
-        duckdb.SQLExpression(text)  # refuses a text that closes our bracket and opens another
+        duckdb.SQLExpression(text)  # refuses text that closes the bracket below and opens another
         row = connection.execute(
             "SELECT json_serialize_sql(?)", [f"SELECT 1 WHERE ({text}\n)"]
         ).fetchall()[0]
-    except (duckdb.Error, TypeError):  # TypeError: text that UTF-8 cannot write
+    except (duckdb.Error, TypeError):  # TypeError: text that UTF-8 cannot encode
         return None
     try:
         tree: dict[str, Any] = json.loads(row[0])
@@ -176,7 +179,7 @@ def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> dict[str, Any] |
 
 
 def _depth(text: str) -> int:
-    """Nesting of brackets and signs; DuckDB's parser would take minutes for deep ones."""
+    """Depth of nested brackets and repeated signs; DuckDB would parse deep ones for minutes."""
     bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", text)
     brackets = re.findall(r"[([{)\]}]", bare)
     signs = re.findall(r"[-+][-+\s]*", bare)
@@ -235,7 +238,7 @@ def _check_growth(text: str, calls: Iterable[dict[str, Any]]) -> None:
             refuse(
                 "data.where",
                 f"is {show(text)}, where {name}() could make texts {times:,} times as long, or "
-                f"{times:,} signs long; the limit is {_WIDEST:,}",
+                f"{times:,} characters long; the limit is {_WIDEST:,}",
                 "give it a shorter text or a smaller width",
             )
 
