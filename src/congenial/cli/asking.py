@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from congenial.errors import CongenialError
+
 # Longest line of an explanation on the terminal, in characters.
 _WIDEST = 100
 
@@ -36,7 +38,10 @@ class Asker:
         convert = click.types.convert_type(kind)
 
         def understand(answer: str) -> Any:
-            return convert(answer.strip())
+            try:
+                return convert(answer.strip())
+            except CongenialError as error:
+                raise click.UsageError(str(error)) from None
 
         given = self.given[name]
         if given is not None or self.yes:

@@ -17,7 +17,7 @@ from congenial.data.counts import build_domain
 from congenial.errors import DataError, PlanError, StructureError
 from congenial.plan.draft import Draft, as_toml, guess_levels, guess_weight
 from congenial.plan.plan import Plan, exact_nodes, parse_plan
-from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, Lookup, best_method
+from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, Hierarchy, Lookup, best_method
 
 DOMAIN_IS_DATA = (
     "Unprotected: with the domain 'data' a release shows which names occur in the rows; a public "
@@ -165,14 +165,10 @@ def _ask_lookup(
     """Ask for a lookup; return it, and its columns."""
 
     def understand(answer: str) -> tuple[str, dict[str, str]]:
-        path = answer.strip()
-        if not path:
+        if not answer:
             return "", {}
-        _check_public(path, "the lookup", data)
-        try:
-            return path, look_up_columns(path, "the lookup")
-        except DataError as error:
-            raise click.UsageError(str(error)) from None
+        _check_public(answer, "the lookup", data)
+        return answer, look_up_columns(answer, "the lookup")
 
     path, known = asker.ask(
         "lookup",
@@ -214,15 +210,12 @@ def _ask_levels(
 
     def understand(answer: str) -> tuple[str, ...]:
         found = columns(answer, list(both))
+        Hierarchy("root", found, "data")  # refuses 'root', and a column given twice
         for name in found:
-            if found.count(name) > 1:
-                raise click.UsageError(f"{name!r} is there twice; name each column once.")
             if name in rows and name in known and name != on:
                 raise click.UsageError(
                     f"{name!r} is a column of the rows and of the lookup; rename it in one of them."
                 )
-            if name == "root":
-                raise click.UsageError("'root' is the name of the root's level; rename the column.")
         return found
 
     found: tuple[str, ...] = asker.ask(
@@ -254,21 +247,16 @@ def _ask_repeats(asker: Asker, draft: Draft, out: Path) -> bool:
 
 def _domain(answer: str, lookup: Lookup | None, data: str) -> str:
     """Check the answer that says where the nodes come from."""
-    found = answer.strip()
-    if found == "lookup" and lookup is None:
+    if answer == "lookup" and lookup is None:
         raise click.UsageError("'lookup' is the domain of a plan with a lookup; give one as well.")
-    if found not in ("lookup", "data"):
-        _check_public(found, "the domain", data)
-    return found
+    if answer not in ("lookup", "data"):
+        _check_public(answer, "the domain", data)
+    return answer
 
 
 def _check_public(path: str, key: str, data: str) -> None:
     """Refuse a file that does not exist, or that holds the rows: public files are read."""
-    try:
-        files = find(path, key)
-    except DataError as error:
-        raise click.UsageError(str(error)) from None
-    if set(files) & set(find(data, "DATA")):
+    if set(find(path, key)) & set(find(data, "DATA")):
         raise click.UsageError(
             f"{key} is {path!r}, which holds the confidential rows, but must be public; give "
             "another file."

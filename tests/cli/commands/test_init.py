@@ -217,7 +217,7 @@ MISTAKES = {
     "\n": ("rows.csv", "cannot be read as a header"),
     ",,\n": ("rows.csv", "no column with a name"),
     "Zone,zone\n": ("rows.csv", "one name to two columns"),
-    "root\n": ("rows.csv", "--levels", "root", "'root' is the name of the root's level"),
+    "root\n": ("rows.csv", "--levels", "root", "'root', which is the name of the root's own level"),
     "": ("rows.csv", "is an empty file"),
     "Mary,7351\n": ("rows.csv", "holds a number, as a row does"),
 }
@@ -249,7 +249,7 @@ def test_unusable_headers_are_refused(place, capsys, header):
         (["rows.csv", "--method", "magic"], "'magic' is not one of"),
         (["both.csv", *LOOKUP, "--levels", "borough"], "of the rows and of the lookup"),
         (["rows.csv", "--domain", "lookup"], "a plan with a lookup"),
-        (["rows.csv", "--levels", "zone,zone"], "is there twice"),
+        (["rows.csv", "--levels", "zone,zone"], "holds 'zone' twice"),
         (["rows.csv", "--levels", " , "], "at least one column"),
         (["rows.csv", "--epsilon", "nan"], "give a number from"),
         (["rows.csv", "--publish-exactly", "zone"], "the deepest level"),
