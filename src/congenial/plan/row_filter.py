@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NoReturn
@@ -136,7 +136,11 @@ def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Cond
     if node is None or clause is None:
         refuse("data.where", f"is {show(text)}, which is not one SQL condition", _REMEDY)
     parts = list(_parts(clause))
-    _check_size(text, parts)
+    count = sum(part["class"] != "CONSTANT" for _, part in parts)
+    if count > _MOST:
+        _too_large(text, f"has {count:,} columns, comparisons and calls, more than {_MOST:,}")
+    if max(depth for depth, _ in parts) > _DEEPEST:
+        _too_large(text, f"is nested more than {_DEEPEST} deep")
     for _, part in parts:
         kind = part["class"]
         if kind not in _CLASSES:
@@ -203,15 +207,6 @@ def _parts(tree: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _too_large(text: str, why: str) -> NoReturn:
     refuse("data.where", f"is {show(text)} and {why}", _SIMPLER)
-
-
-def _check_size(text: str, parts: Sequence[tuple[int, dict[str, Any]]]) -> None:
-    """Refuse a row filter that would take minutes to parse."""
-    count = sum(part["class"] != "CONSTANT" for _, part in parts)
-    if count > _MOST:
-        _too_large(text, f"has {count:,} columns, comparisons and calls, more than {_MOST:,}")
-    if max(depth for depth, _ in parts) > _DEEPEST:
-        _too_large(text, f"is nested more than {_DEEPEST} deep")
 
 
 def _check_growth(text: str, calls: Iterable[dict[str, Any]]) -> None:
