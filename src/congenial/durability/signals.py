@@ -38,7 +38,7 @@ class Ender:
         self.number: int | None = None
 
     def listen(self) -> None:
-        """Handle all signals that end a process, except those that the shell told it to ignore."""
+        """Handle all signals that end a process, except those that it was started to ignore."""
         for each in ENDING:
             if signal.getsignal(each) != signal.SIG_IGN:
                 signal.signal(each, self)
