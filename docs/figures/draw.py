@@ -375,7 +375,9 @@ def layers() -> Figure:
                 FancyBboxPatch((left + 0.05, height + 0.14), width - 0.1, 0.72,
                                color=colours[height], boxstyle="round,pad=0.02")
             )  # fmt: skip
-            shown = "errors · randomness · types · version" if folder == "." else folder
+            shown = (
+                "errors · namespaces · randomness · types · wording" if folder == "." else folder
+            )
             axis.text(
                 left + width / 2, height + 0.5, shown.replace("/", "/\n"), ha="center",
                 va="center", fontsize=7.5, color="white" if height < len(rows) / 2 else INK,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
-from congenial.exhibits.files import as_csv, as_image, as_rows, replace_file
+from congenial.exhibits.files import as_csv, as_image, as_rows
 from papers.studies.study import Study
 
 

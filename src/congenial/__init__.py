@@ -94,29 +94,19 @@ _HOME = {
 
 # Moved names, by the namespace that offers them now; they go with version 0.2.
 _MOVED = {
-    "Prior": "inference",
-    "Proposal": "conditioning",
-    "Sensitivity": "accounting",
-    "compose": "accounting",
-    "compose_parallel": "accounting",
-    "discrete_gaussian_delta": "accounting",
-    "error_margin_of_sum": "inference",
-    "error_margins": "inference",
-    "gaussian_delta": "accounting",
-    "gaussian_epsilon": "accounting",
-    "gaussian_sigma": "accounting",
-    "group_privacy": "accounting",
-    "inverted_intervals": "inference",
-    "log_likelihood": "inference",
-    "log_likelihood_gradient": "inference",
-    "read_measurements": "inference",
-    "round_unbiased": "imaging",
-    "sensitivity": "accounting",
-    "simultaneous_error_margins": "inference",
-    "topdown_image": "imaging",
+    name: namespace
+    for namespace, names in {
+        "accounting": "Sensitivity compose compose_parallel discrete_gaussian_delta gaussian_delta "
+        "gaussian_epsilon gaussian_sigma group_privacy sensitivity",
+        "conditioning": "Proposal",
+        "imaging": "round_unbiased topdown_image",
+        "inference": "Prior error_margin_of_sum error_margins inverted_intervals log_likelihood "
+        "log_likelihood_gradient read_measurements simultaneous_error_margins",
+    }.items()
+    for name in names.split()
 }
 
-# Names that another call has taken the place of; they go with version 0.2.
+# Names that another call replaces; they go with version 0.2.
 _FOLDED = {
     "bounds_margins": "bounds(lo, hi, margin=...)",
     "exactly_margins": "exactly(margins=...)",
@@ -138,7 +128,7 @@ def __getattr__(name: str) -> object:
 
 
 def _warn(old: str, new: str) -> None:
-    """Say where a name is now, as a warning of the line that used it."""
+    """Warn that a name has moved; the warning points at the line that used it."""
     warnings.warn(
         f"congenial.{old} is now congenial.{new}; the old name goes with version 0.2.",
         DeprecationWarning,

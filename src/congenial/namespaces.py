@@ -14,8 +14,7 @@ def offer(
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package.
 
-    `homes` has the names that each module offers, between blanks, by the module's name inside
-    congenial.
+    `homes` maps a module, by its name inside congenial, to the names it offers, in one text.
     """
     home = {name: module for module, names in homes.items() for name in names.split()}
 
@@ -30,7 +29,7 @@ def offer(
 
 
 def renamed(old: str, new: str, value: Callable[[Any], object] | None = None) -> property:
-    """Return a property for the old name of an attribute, which warns and gives the new one's."""
+    """Return a property for an attribute's old name: it warns, and gives the new one's value."""
 
     def read(owner: object) -> object:
         warnings.warn(

@@ -54,7 +54,9 @@ class _Seeded:
 
     def bits(self, count: int) -> Bits:
         words = np.asarray(self._source.random_raw(count), dtype=np.uint64)
-        words.setflags(write=False)  # as secure ones are, so that kernels are compiled for one kind
+        words.setflags(
+            write=False
+        )  # read-only like secure words, so that kernels are compiled for one type
         return words
 
     def __repr__(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 # Longest value shown in a message, in characters.
 _SHOWN = 60
-# Characters of an error of another library.
+# Longest part of another library's error shown in a message, in characters.
 _REASON = 400
 
 
@@ -29,7 +29,7 @@ def reason_of(error: Exception) -> str:
 
 
 def on_a_line(name: str) -> str:
-    """Quote a name that is blank, of several lines or of invisible signs."""
+    """Quote a name that is blank or has line breaks or unprintable characters."""
     return name if name.strip() and name.isprintable() else repr(name)
 
 
@@ -51,7 +51,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def many(number: int, noun: str) -> str:
-    """Write a number with its noun, in the plural where there is not one."""
+    """Write a number with its noun, in the plural unless the number is 1."""
     return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
@@ -65,5 +65,5 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def escaped(name: str) -> str:
-    """Write bytes of a file's name that are no text as escapes, which JSON and SQLite can hold."""
+    """Write bytes of a file's name that are not UTF-8 as escapes, for JSON and SQLite."""
     return name.encode("utf-8", "backslashreplace").decode()

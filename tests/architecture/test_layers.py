@@ -41,6 +41,7 @@ LAYERS = {
     ),
     "readers": ("inference/splits", "inference", "auditing"),
     "releases": (
+        "durability",
         "plan",
         "data",
         "ledger",
@@ -56,7 +57,7 @@ ORDER = {
     folder: place for place, folder in enumerate(f for layer in LAYERS.values() for f in layer)
 }
 # Modules at the top of the package, `__init__` apart: what every folder may use.
-BASE = {"errors", "namespaces", "randomness", "signals", "types", "wording"}
+BASE = {"errors", "namespaces", "randomness", "types", "wording"}
 FLOORS = 12
 LONGEST = 700  # lines of a file
 FULLEST = 16  # files of a folder

@@ -17,7 +17,7 @@ import pytest
 from congenial import __version__
 from congenial.cli import command_line as cli
 from congenial.cli import compiled, loading
-from congenial.cli.progress import progress
+from congenial.cli.loading import progress
 from congenial.releases import directory as files
 from support.city import TRIPS, ZONES, listing, make_city
 
@@ -301,7 +301,7 @@ def test_no_progress_where_stderr_is_no_terminal(capsys):
 
 PROGRESS = """
 import time
-from congenial.cli.progress import progress
+from congenial.cli.loading import progress
 with progress(patience={patience}) as notify:
     notify("drawing")
     time.sleep(0.4)

@@ -1,4 +1,4 @@
-"""Commands that compile kernels say so, and only where they compile."""
+"""Commands that compile kernels say so, and only where they compile; progress needs a terminal."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 import congenial
 from congenial.cli import compiled
 from congenial.cli.command_line import run
+from congenial.cli.loading import progress
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
 from congenial.releases.making import release
@@ -148,3 +149,17 @@ def test_kernels_of_another_python_are_missing(read_only, tmp_path):
     for listed in {name for share in compiled.SHARES for name, _ in share}:
         (place / f"{compiled.in_cache(listed)}-1.py399.nbi").touch()
     assert run_there(read_only, **env) == (said, [f"{NOTICE}; this takes up to a minute."])
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_nothing_is_shown_without_a_terminal(quiet, capsys):
+    with progress(quiet=quiet, patience=0.0) as step:
+        step("reading")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_step_is_shown_on_a_terminal_and_gone_in_the_end(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress(patience=60.0) as step:
+        step("reading")  # done before anybody lost patience
+    assert capsys.readouterr().out == ""

@@ -73,8 +73,8 @@ def test_a_conversation(place):
         "'9' is no column",
         "the domain is 'rows.csv', which holds the confidential rows",
         "'zone' is the deepest level",
-        "'perhaps' is not one of 'yes', 'y', 'no', 'n'",
-        "'0' is no number from 1e-06 to 16",
+        "'perhaps' is not a valid boolean",
+        "0.0 is not in the range 1e-06<=x<=16",
     ):
         assert complaint in done.stderr
 
@@ -124,6 +124,14 @@ def test_given_answers_are_not_guessed(unread, capsys):
     assert run("init", "rows.csv", "--yes", *given) == 0
     assert "Guessed" not in capsys.readouterr().err
     assert MARK not in (unread / "plan.toml").read_text()
+
+
+def test_a_key_with_a_comma_in_its_name_is_offered_as_it_is(place):
+    (place / "rows.csv").write_text('"zone, id",hour\n1,3\n2,4\n')
+    (place / "zones.csv").write_text('"zone, id",borough\n1,north\n2,south\n')
+    assert run("init", "rows.csv", "--yes", "--lookup", "zones.csv") == 0
+    lookup = read_plan(place / "plan.toml").data.lookup
+    assert lookup.key == lookup.on == "zone, id"
 
 
 def test_a_column_with_the_name_of_a_count_may_be_the_weight(place):

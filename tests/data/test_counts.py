@@ -191,7 +191,7 @@ def test_sqlite_is_read_in_batches(place: Path, monkeypatch: pytest.MonkeyPatch)
     where = "zone <= 263 AND hour IS NULL"
     plan = make_plan(source, where=where, types='{ zone = "BIGINT" }', **named)
     whole = count(plan, base=place)
-    monkeypatch.setattr("congenial.data.sqlite.BATCH", 4)
+    monkeypatch.setattr("congenial.data.databases.BATCH", 4)
     monkeypatch.setattr("congenial.data.counts._COMPACT", 2)
     parts = count(plan, base=place)
     assert parts.counts.tolist() == whole.counts.tolist()

@@ -9,7 +9,7 @@ import pytest
 
 from congenial.errors import UnsupportedError
 from congenial.exhibits.exhibit import Exhibit, Figure
-from congenial.exhibits.files import as_csv, as_image, as_rows, check_installed, replace_file
+from congenial.exhibits.files import as_csv, as_image, as_rows, check_installed
 
 TABLE = Exhibit("loss", "A title", ("name", "x"), (("a", 0.25), ("c", None), ("d", 3)))
 
@@ -34,15 +34,6 @@ def test_a_figure_is_the_same_bytes_each_time(form, begins):
     one, same = (as_image(Figure("f", "t", draw), form) for _ in range(2))
     assert one.startswith(begins)
     assert one == same
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path):
-    path = tmp_path / "sub" / "a.csv"
-    path.parent.mkdir()
-    path.write_bytes(b"old")
-    assert replace_file(path, b"new") == path
-    assert path.read_bytes() == b"new"
-    assert [p.name for p in path.parent.iterdir()] == ["a.csv"]
 
 
 def test_missing_libraries_are_reported_before_work_begins():

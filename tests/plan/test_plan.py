@@ -79,8 +79,8 @@ def test_bad_toml_is_refused_in_one_sentence(text: str) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"a = '\xe9'")
     cases = {
-        "none.toml": "does not exist",
-        "": "is a directory",
+        "none.toml": "cannot be read (no such file or directory)",
+        "": "cannot be read (is a directory)",
         "latin.toml": "not UTF-8",
         "\0": "cannot be read",
     }

@@ -68,10 +68,14 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
         ["privacy.split is 'half'", "table"],
     ),
     ("date for text", [('"New York City"', "2022-02-01")], ["hierarchy.root", "text in quotes"]),
-    ("negative epsilon", [("1.0", "-1.5")], ["privacy.epsilon is -1.5", "positive"]),
-    ("zero epsilon", [("1.0", "0")], ["privacy.epsilon is 0", "positive"]),
-    ("NaN epsilon", [("1.0", "nan")], ["privacy.epsilon is nan", "positive"]),
-    ("infinite epsilon", [("1.0", "inf")], ["privacy.epsilon is inf", "finite"]),
+    (
+        "negative epsilon",
+        [("1.0", "-1.5")],
+        ["privacy.epsilon is -1.5", "number from 1e-06 to 16"],
+    ),
+    ("zero epsilon", [("1.0", "0")], ["privacy.epsilon is 0", "number from 1e-06 to 16"]),
+    ("NaN epsilon", [("1.0", "nan")], ["privacy.epsilon is nan", "number from 1e-06 to 16"]),
+    ("infinite epsilon", [("1.0", "inf")], ["privacy.epsilon is inf", "number from 1e-06 to 16"]),
     ("unknown neighbours", [('"substitute"', '"subsitute"')], ["'subsitute'", "mean 'substitute'"]),
     (
         "unknown noise",

@@ -268,10 +268,10 @@ def run_congenial(arguments: list[str]) -> tuple[int, str]:
     """Run the command line in this process; comparisons make few replicates."""
     if arguments[0] == "compare" and "--replicates" not in arguments:
         arguments = [*arguments, "--replicates", "2"]
-    told = io.StringIO()
+    told = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
         code = cli.run(arguments)
-    return code, told.getvalue()
+    return code, told.buffer.getvalue().decode()
 
 
 def run_script(path: Path, arguments: list[str]) -> tuple[int, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from congenial.signals import Ender
+from congenial.durability.signals import Ender
 
 __all__ = ["main"]
 

@@ -1,10 +1,9 @@
-"""The answer of a command, and its one printer: as text, or as one JSON object."""
+"""The answer of a command, printed as text or as one JSON object."""
 
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from congenial.wording import escaped
 if TYPE_CHECKING:
     from congenial.accounting.amounts import Amount
 
-# Version of the JSON object. It grows when a key goes or changes its meaning, not for a new key.
+# Version of the JSON object; it grows when a key goes or changes its meaning, not for a new key.
 FORMAT = 1
 # An argument as messages name it; `rows='public'` stands for the option --public.
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(=(True|'(?P<value>[a-z_]+)'))?`")
@@ -29,29 +28,10 @@ INTERRUPTION = "Interrupted: no partial release is left behind."
 class Answer:
     """The answer of a command."""
 
-    result: object  # Printed by ``--json``; its fields are the keys.
+    result: Mapping[str, object]  # Printed by ``--json``.
     text: str  # Printed otherwise.
     exit_code: int = DONE
     notes: tuple[str, ...] = ()  # Lines for people, on stderr either way.
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Why a command could not answer: the exception's name and its sentence."""
-
-    kind: str
-    message: str
-
-
-@dataclass(frozen=True)
-class Output:
-    """The object that ``--json`` prints; `error` or `result` is None."""
-
-    format: int
-    command: str  # Such as "ledger show"; empty if no command was recognised.
-    exit_code: int
-    error: Failure | None
-    result: object
 
 
 class Command(click.Command):
@@ -59,7 +39,7 @@ class Command(click.Command):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        for param in self.params:  # help says the range itself
+        for param in self.params:  # the help text states the range itself
             if isinstance(param.type, click.IntRange | click.FloatRange) and not param.metavar:
                 param.metavar = "INTEGER" if isinstance(param.type, click.IntRange) else "NUMBER"
         self.params.append(
@@ -73,8 +53,7 @@ class Command(click.Command):
         for line in answer.notes:
             click.echo(line, err=True)
         if as_json:
-            name = ctx.command_path.partition(" ")[2]
-            _print(Output(FORMAT, name, answer.exit_code, None, answer.result))
+            _print(ctx.command_path.partition(" ")[2], answer.exit_code, result=answer.result)
         elif answer.text:
             click.echo(answer.text)
         return answer.exit_code
@@ -84,24 +63,18 @@ def show_failure(
     error: CongenialError | click.ClickException | None, name: str, *, as_json: bool
 ) -> int:
     """Say on stderr what went wrong, with ``--json`` on stdout too, and return the exit code."""
-    if isinstance(error, click.ClickException):
-        if isinstance(error, click.exceptions.NoArgsIsHelpError):
-            error.show()
-            text = error.format_message()
-        else:
-            text = _usage(error, name)
-            click.echo(f"Error: {text}", err=True)
-        code, failure = UNUSABLE, Failure("UsageError", text)
-    elif error is not None:
-        text = with_options(str(error))
-        click.echo(f"Error: {text}", err=True)
-        code, failure = UNUSABLE, Failure(type(error).__name__, text)
+    code, kind, begins = UNUSABLE, "UsageError", "Error: "
+    if error is None:
+        code, kind, begins, text = INTERRUPTED, "Interrupted", "", INTERRUPTION
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):
+        begins, text = "", error.format_message()
+    elif isinstance(error, click.ClickException):
+        text = _usage(error, name)
     else:
-        click.echo(INTERRUPTION, err=True)
-        code, failure = INTERRUPTED, Failure("Interrupted", INTERRUPTION)
+        kind, text = type(error).__name__, with_options(str(error))
+    click.echo(f"{begins}{text}", err=True)
     if as_json:
-        printable = Failure(failure.kind, escaped(failure.message))
-        _print(Output(FORMAT, name, code, printable, None))
+        _print(name, code, error={"kind": kind, "message": escaped(text)})
     return code
 
 
@@ -117,13 +90,11 @@ def _usage(error: click.ClickException, name: str) -> str:
     text = text.replace(". Choose from: ", ", one of ")
     text = text.replace("is not a valid integer range", "is not an integer")
     text = text.replace("is not a valid float range", "is not a number")
-    # our own messages have a remedy after a semicolon
-    return f"{text}." if ";" in text else f"{text}; see {_help_of(error, name)}."
-
-
-def _help_of(error: click.ClickException, name: str) -> str:
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    return f"{f'congenial {name}'.strip() if context is None else context.command_path} --help"
+    if ";" in text:  # our own messages have a remedy after a semicolon
+        return f"{text}."
+    context = getattr(error, "ctx", None)
+    command = f"congenial {name}".strip() if context is None else context.command_path
+    return f"{text}; see {command} --help."
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
@@ -148,26 +119,21 @@ def plain(record: object, without: str = "") -> dict[str, object]:
     }
 
 
-def encoded(output: Output) -> bytes:
+def encoded(output: object) -> bytes:
     """Encode as one line of JSON in UTF-8; NaN and infinity become null."""
     import msgspec
 
     return msgspec.json.encode(output, enc_hook=_written) + b"\n"
 
 
-def _print(output: Output) -> None:
-    line = encoded(output)
-    sys.stdout.flush()
-    raw = getattr(sys.stdout, "buffer", None)
-    if raw is None:  # stdout was replaced, as by a test
-        click.echo(line.decode(), nl=False)
-        return
+def _print(command: str, exit_code: int, *, error: object = None, result: object = None) -> None:
+    """Print the object of ``--json``; `command` is empty if no command was recognised."""
+    output = {"format": FORMAT, "command": command, "exit_code": exit_code}
     # as bytes, so that the terminal's encoding does not change the JSON
-    raw.write(line)
-    raw.flush()
+    click.echo(encoded({**output, "error": error, "result": result}), nl=False)
 
 
 def _written(value: Any) -> str:
     if isinstance(value, Path):
         return escaped(str(value))
-    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
+    raise NotImplementedError(f"{type(value).__name__} cannot be written as JSON")

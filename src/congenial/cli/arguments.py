@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
+NEIGHBOURS = ("substitute", "add-remove")
+METHODS = ("conditioning", "imaging", "topdown", "posterior")
 PATH = click.Path(path_type=Path)
 PLAN = click.argument("plan", type=PATH)
 RELEASE = click.argument("directory", type=PATH)
 LEDGER = click.argument("ledger", type=PATH)
-# The counts that releases are simulated of.
+# Counts that simulated releases start from.
 TOTAL = click.option(
     "--total",
     type=click.IntRange(min=1),
@@ -18,7 +20,7 @@ TOTAL = click.option(
 )
 COUNTS = click.option(
     "--counts",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Take public counts instead, such as an earlier release: a CSV or Parquet file with a "
     "column for each level and a column 'count' or 'value'.",
 )

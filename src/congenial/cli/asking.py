@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,13 +10,15 @@ from typing import Any
 
 import click
 
-# Characters of a line on the terminal.
+from congenial.errors import CongenialError
+
+# Longest line of an explanation on the terminal, in characters.
 _WIDEST = 100
 
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks on stderr, so that stdout is left to the answer; takes defaults where `yes`."""
+    """Asks on stderr, because stdout is for the answer; if `yes`, takes defaults without asking."""
 
     yes: bool
     given: Mapping[str, str | None]  # Values of options, by their names with underscores.
@@ -32,15 +33,15 @@ class Asker:
         default: str,
         kind: click.ParamType[Any] | Callable[[str], Any] = str,
     ) -> Any:
-        """Return what an option says, or the answer to a question; `kind` understands both.
-
-        Raises click.UsageError if the option's value is not a valid answer, or the input ends.
-        """
+        """Return an option's value, or the answer to a question; `kind` converts both."""
         option = f"--{name.replace('_', '-')}"
         convert = click.types.convert_type(kind)
 
         def understand(answer: str) -> Any:
-            return convert(answer.strip())
+            try:
+                return convert(answer.strip())
+            except CongenialError as error:
+                raise click.UsageError(str(error)) from None
 
         given = self.given[name]
         if given is not None or self.yes:
@@ -65,59 +66,24 @@ class Asker:
             ) from None
 
 
-def number(least: float, most: float) -> Callable[[str], float]:
-    """Understand a number in a range."""
-
-    def understand(answer: str) -> float:
-        try:
-            found = float(answer)
-        except ValueError:
-            found = float("nan")
-        if not least <= found <= most:
-            raise click.UsageError(f"{answer!r} is no number from {least:g} to {most:g}.")
-        return found
-
-    return understand
-
-
-def yes_or_no(answer: str) -> bool:
-    """Understand yes or no."""
-    return bool(click.Choice(("yes", "y", "no", "n"))(answer.casefold()).startswith("y"))
-
-
-def column(known: Sequence[str]) -> Callable[[str], str]:
+def column(answer: str, known: Sequence[str]) -> str:
     """Understand a column's name, or its number as listed, from 1."""
-
-    def understand(answer: str) -> str:
-        (name,) = columns(known)(listed([answer.strip()]))
-        return name
-
-    return understand
-
-
-def columns(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
-    """Understand columns' names or numbers as listed, from 1, separated by commas."""
-
-    def understand(answer: str) -> tuple[str, ...]:
-        found = tuple(_column(part, known) for part in split(answer))
-        if not found:
-            raise click.UsageError("name at least one column.")
-        return found
-
-    return understand
-
-
-def _column(part: str, known: Sequence[str]) -> str:
-    if part in known:
-        return part
-    folded = [name for name in known if name.strip().casefold() == part.casefold()]
+    if answer in known:
+        return answer
+    folded = [name for name in known if name.strip().casefold() == answer.casefold()]
     if len(folded) == 1:
         return folded[0]
-    if part.isdecimal() and 1 <= int(part) <= len(known):
-        return known[int(part) - 1]
-    # a name with a comma shows its quotes, as the answer has to
-    names = [json.dumps(name, ensure_ascii=False) if "," in name else name for name in known]
-    raise click.UsageError(f"{part!r} is no column; the columns are {', '.join(names)}.")
+    if answer.isdecimal() and 1 <= int(answer) <= len(known):
+        return known[int(answer) - 1]
+    raise click.UsageError(f"{answer!r} is no column; the columns are {listed(known)}.")
+
+
+def columns(answer: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Understand columns' names or numbers as listed, from 1, separated by commas."""
+    found = tuple(column(part, known) for part in split(answer))
+    if not found:
+        raise click.UsageError("name at least one column.")
+    return found
 
 
 def split(answer: str) -> tuple[str, ...]:

@@ -24,8 +24,8 @@ from congenial.cli.answer import (
     show_failure,
     wants_json,
 )
+from congenial.durability.signals import Ended, Ender, uninterrupted
 from congenial.errors import CongenialError, UnsupportedError
-from congenial.signals import Ended, Ender, held
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -54,15 +54,8 @@ With --json a command prints one JSON object, also for an error.
 
 # In the order in which a user needs them; further commands follow by name.
 FIRST = (
-    "init",
-    "explain",
-    "compare",
-    "audit",
-    "release",
-    "verify",
-    "report",
-    "ledger",
-    "completion",
+    *("init", "explain", "compare", "audit", "release", "verify", "report"),
+    *("ledger", "completion"),
 )
 FOLDER = "congenial.cli.commands"
 
@@ -92,7 +85,7 @@ class Commands(click.Group):
         """Import a command; None where there is none of the name."""
         if cmd_name not in command_names():
             return None
-        with held():
+        with uninterrupted():
             module = import_module(f"{FOLDER}.{cmd_name.replace('-', '_')}")
         found: click.Command = module.command
         return found
@@ -111,7 +104,7 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="congenial")
 def cli() -> None:
-    """Put the commands together; `HELP` is what is shown."""
+    """Group the commands; `HELP` is the text shown."""
 
 
 def main(ender: Ender) -> NoReturn:
@@ -120,7 +113,7 @@ def main(ender: Ender) -> NoReturn:
     try:
         code = run(sys.argv[1:])
     finally:
-        # a library may have turned the exception into another one; the exit code is the signal's
+        # the signal decides the exit code, even if a library replaced the exception
         ender.stop()
         if ender.number is not None:
             raise SystemExit(128 + ender.number) from None
@@ -146,44 +139,37 @@ def run(arguments: list[str]) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    error: CongenialError | click.ClickException | None = None  # None means an interruption
     try:
         outcome = cli.main(args=arguments, prog_name="congenial", standalone_mode=False)
-    except (CongenialError, click.ClickException) as error:
-        return show_failure(error, _name(arguments), as_json=wants_json(arguments))
+        return outcome if isinstance(outcome, int) else DONE
+    except (CongenialError, click.ClickException) as failure:
+        error = failure
     except Ended as ended:
-        code = int(str(ended.code))
-        if code == INTERRUPTED:
-            show_failure(None, _name(arguments), as_json=wants_json(arguments))
-        return code
+        if ended.code != INTERRUPTED:
+            return int(str(ended.code))
     except SystemExit as end:
         if end.code != FAILED:
             raise
         return UNPRINTED  # click exits with this code if the reader closed the pipe
     except MemoryError:
-        lack = UnsupportedError(
+        error = UnsupportedError(
             "this needs more memory than there is; use fewer nodes or levels, or another machine."
         )
-        return show_failure(lack, _name(arguments), as_json=wants_json(arguments))
     except (KeyboardInterrupt, click.Abort):
-        return show_failure(None, _name(arguments), as_json=wants_json(arguments))
-    return outcome if isinstance(outcome, int) else DONE
+        pass
+    return show_failure(error, _name(arguments), as_json=wants_json(arguments))
 
 
 def _name(arguments: Sequence[str]) -> str:
     """Name of the command that arguments begin with, of a group's too."""
-    known: click.Command = cli
+    known: click.Command | None = cli
     found: list[str] = []
     for argument in arguments:
-        inner = _inside(known, argument)
-        if inner is None:
-            break
-        known = inner
-        found.append(argument)
+        if isinstance(known, click.Group):
+            known = known.get_command(click.Context(known), argument)
+            found += [argument] * (known is not None)
     return " ".join(found)
-
-
-def _inside(group: click.Command, name: str) -> click.Command | None:
-    return group.get_command(click.Context(group), name) if isinstance(group, click.Group) else None
 
 
 def _complain(text: str) -> None:

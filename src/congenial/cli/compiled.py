@@ -20,6 +20,7 @@ from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.domain.table import Table
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
+from congenial.durability.signals import uninterrupted
 from congenial.imaging.top_down import topdown_image
 from congenial.imaging.update import image
 from congenial.inference.error_law import error_margins
@@ -32,7 +33,6 @@ from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.randomness import seeded
-from congenial.signals import held
 
 Method = Literal["conditioning", "imaging", "posterior", "tables"]
 KERNELS = Path(__file__).parents[1] / "kernels"
@@ -177,13 +177,13 @@ def compile_share(share: int) -> None:
         for name, takes in SHARES[share]:
             module, _, kernel = name.rpartition(".")
             found = getattr(importlib.import_module(f"congenial.kernels.{module}"), kernel)
-            with held():  # until the next kernel
+            with uninterrupted():  # until the next kernel
                 found.compile(tuple(numba.typeof(value) for value in examples(takes)))
 
 
 def _compile_in_two() -> int:
     """Compile all shares; return the exit code of the process that compiles the second."""
-    listening = "from congenial.signals import Ender; Ender().listen()"
+    listening = "from congenial.durability.signals import Ender; Ender().listen()"
     code = f"{listening}; from congenial.cli.compiled import compile_share; compile_share(1)"
     away = subprocess.DEVNULL
     command = [sys.executable, "-c", code]
@@ -192,7 +192,7 @@ def _compile_in_two() -> int:
             compile_share(0)
             return other.wait()
         finally:
-            other.terminate()  # a kill could leave half a file in the cache
+            other.terminate()  # unlike a kill, this leaves no partial file in the cache
 
 
 def examples(takes: str) -> Iterator[object]:

@@ -1,18 +1,24 @@
-"""Before a command's work: reads its plan, and compiles the kernels that are not compiled yet."""
+"""Around a command's work: its plan, the kernels not compiled yet, and a line of progress."""
 
 from __future__ import annotations
 
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from congenial.signals import held
+from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
     from congenial.cli.compiled import Method
     from congenial.plan.plan import Plan
 
+# Seconds before the line of progress appears.
+PATIENCE = 2.0
 _ONCE = "Compiling kernels for this machine, once; this takes up to a minute."
 _EVERY_TIME = (
     "Compiling kernels; this takes up to a minute for every command, because neither the package's "
@@ -23,7 +29,7 @@ _EVERY_TIME = (
 
 def load(plan: Path, *, rows: bool) -> Plan:
     """Read a plan, and check that its files exist; `rows` says whether its rows are needed."""
-    with held():
+    with uninterrupted():
         from congenial.data.public_domain import find_files
         from congenial.plan.plan import read_plan
     read = read_plan(plan)
@@ -36,7 +42,7 @@ def compile_once(method: str, *, quiet: bool) -> None:
 
     If they cannot be cached, each is compiled when it is first called.
     """
-    with held():
+    with uninterrupted():
         from congenial.cli.compiled import cache_directory, compile_kernels, is_missing
     known: tuple[Method, ...] = ("conditioning", "posterior")
     own: Method = next((each for each in known if each == method), "imaging")
@@ -47,3 +53,31 @@ def compile_once(method: str, *, quiet: bool) -> None:
         click.echo(_ONCE if kept else _EVERY_TIME, err=True)
     if kept:
         compile_kernels(own)
+
+
+@contextmanager
+def progress(*, quiet: bool = False, patience: float = PATIENCE) -> Iterator[Callable[[str], None]]:
+    """Yield a function to call with each step as it begins; steps are shown on a terminal only."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = bar.add_task("starting", total=None)
+    timer = threading.Timer(patience, bar.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda step: bar.update(task, description=step)
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()

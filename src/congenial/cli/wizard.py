@@ -7,21 +7,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from congenial.cli.asking import Asker, column, columns, listed, number, split, yes_or_no
+from congenial.cli.arguments import METHODS, NEIGHBOURS
+from congenial.cli.asking import Asker, column, columns, listed, split
+from congenial.data.columns import find, look_up_columns, look_up_tables
+from congenial.data.counts import build_domain
 from congenial.errors import DataError, PlanError, StructureError
-from congenial.signals import held
+from congenial.plan.draft import Draft, as_toml, guess_levels, guess_weight
+from congenial.plan.plan import Plan, exact_nodes, parse_plan
+from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, Hierarchy, Lookup, best_method
 
-if TYPE_CHECKING:
-    from congenial.plan.draft import Draft
-    from congenial.plan.plan import Plan
-    from congenial.plan.sections import Lookup
-
-NEIGHBOURS = ("substitute", "add-remove")
-METHODS = ("conditioning", "imaging", "topdown", "posterior")
 DOMAIN_IS_DATA = (
     "Unprotected: with the domain 'data' a release shows which names occur in the rows; a public "
     "list of all names does not."
@@ -30,11 +27,6 @@ DOMAIN_IS_DATA = (
 
 def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     """Ask for every key of a plan."""
-    with held():
-        from congenial.data.columns import look_up_columns
-        from congenial.plan.draft import Draft
-        from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, best_method
-
     table = _ask_table(asker, data)
     rows = look_up_columns(data, table=table)
     _show(asker, f"Columns of {data if table is None else table}", rows)
@@ -79,7 +71,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "Noise makes some small counts negative. Forbidding that makes small counts a little too "
         "large on average.",
         "yes",
-        yes_or_no,
+        click.BOOL,
     )
     epsilon = asker.ask(
         "epsilon",
@@ -87,7 +79,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "The guarantee: any release is at most exp(epsilon) times as likely with one record as "
         "with another. 1 is common; a smaller epsilon is more private.",
         "1.0",
-        number(LEAST_EPSILON, MOST_EPSILON),
+        click.FloatRange(LEAST_EPSILON, MOST_EPSILON),
     )
     method = asker.ask(
         "method",
@@ -106,6 +98,15 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "their budget. congenial ledger init makes one.",
         "",
     )
+    name = asker.given["name"]
+    if ledger:
+        name = asker.ask(
+            "name",
+            "Name of the rows",
+            "All plans for the same rows must use one name; otherwise the ledger counts them as "
+            "different rows.",
+            Path(data).name.partition(".")[0].strip("*?[]-_ ") or "rows",
+        )
     draft = Draft(
         source=_from_plan(data, out),
         root=root,
@@ -117,7 +118,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         method=method,
         publish_exactly=exact,
         table=table,
-        name=_ask_name(asker, data) if ledger else asker.given["name"],
+        name=name,
         ledger=_from_plan(ledger, out) if ledger else None,
         lookup=lookup,
         weight=weight,
@@ -127,8 +128,6 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
 
 
 def _ask_table(asker: Asker, data: str) -> str | None:
-    from congenial.data.columns import look_up_tables
-
     given = asker.given["table"]
     tables = look_up_tables(data)
     if not tables:
@@ -146,8 +145,6 @@ def _ask_table(asker: Asker, data: str) -> str | None:
 
 def _ask_weight(asker: Asker, rows: Mapping[str, str]) -> str | None:
     """Ask how many records a row stands for, if a column has the name of a count."""
-    from congenial.plan.draft import guess_weight
-
     found = guess_weight(rows)
     if found is None and asker.given["weight"] is None:
         return None
@@ -157,7 +154,7 @@ def _ask_weight(asker: Asker, rows: Mapping[str, str]) -> str | None:
         f"If the rows are counts, such as {found!r} of people, each row stands for so many "
         "records, and the guarantee is for one of them.",
         "",
-        lambda given: column(list(rows))(given) if given else "",
+        lambda given: column(given, list(rows)) if given else "",
     )
     return answer or None
 
@@ -166,18 +163,12 @@ def _ask_lookup(
     asker: Asker, data: str, rows: Mapping[str, str], out: Path
 ) -> tuple[Lookup | None, dict[str, str]]:
     """Ask for a lookup; return it, and its columns."""
-    from congenial.data.columns import look_up_columns
-    from congenial.plan.sections import Lookup
 
     def understand(answer: str) -> tuple[str, dict[str, str]]:
-        path = answer.strip()
-        if not path:
+        if not answer:
             return "", {}
-        _check_public(path, "the lookup", data)
-        try:
-            return path, look_up_columns(path, "the lookup")
-        except DataError as error:
-            raise click.UsageError(str(error)) from None
+        _check_public(answer, "the lookup", data)
+        return answer, look_up_columns(answer, "the lookup")
 
     path, known = asker.ask(
         "lookup",
@@ -195,15 +186,15 @@ def _ask_lookup(
         "lookup_key",
         "The lookup's key column",
         "Each row of the lookup has its own key, such as the number of a zone.",
-        listed((shared or list(known))[:1]),
-        column(list(known)),
+        (shared or list(known))[0],
+        lambda answer: column(answer, list(known)),
     )
     on = asker.ask(
         "lookup_on",
         "The rows' column of these keys",
         f"A row is joined to the lookup by its {key!r}.",
-        listed([folded[get_close_matches(key.casefold(), folded, n=1, cutoff=0.0)[0]]]),
-        column(list(rows)),
+        folded[get_close_matches(key.casefold(), folded, n=1, cutoff=0.0)[0]],
+        lambda answer: column(answer, list(rows)),
     )
     return Lookup(_from_plan(path, out), key, on), known
 
@@ -211,8 +202,6 @@ def _ask_lookup(
 def _ask_levels(
     asker: Asker, rows: Mapping[str, str], known: Mapping[str, str], lookup: Lookup | None
 ) -> tuple[str, ...]:
-    from congenial.plan.draft import guess_levels
-
     key, on = ("", "") if lookup is None else (lookup.key, lookup.on)
     # the key has the name of the rows' column
     both = {**rows, **{name: kind for name, kind in known.items() if name != key}}
@@ -220,16 +209,13 @@ def _ask_levels(
         _show(asker, "Columns of both", both)
 
     def understand(answer: str) -> tuple[str, ...]:
-        found = columns(list(both))(answer)
+        found = columns(answer, list(both))
+        Hierarchy("root", found, "data")  # refuses 'root', and a column given twice
         for name in found:
-            if found.count(name) > 1:
-                raise click.UsageError(f"{name!r} is there twice; name each column once.")
             if name in rows and name in known and name != on:
                 raise click.UsageError(
                     f"{name!r} is a column of the rows and of the lookup; rename it in one of them."
                 )
-            if name == "root":
-                raise click.UsageError("'root' is the name of the root's level; rename the column.")
         return found
 
     found: tuple[str, ...] = asker.ask(
@@ -254,42 +240,23 @@ def _ask_repeats(asker: Asker, draft: Draft, out: Path) -> bool:
             "Yes if the same name under two parents means two nodes, as each age under each sex. "
             "No if it would be a mistake in the list of nodes.",
             "yes" if offered else "no",
-            yes_or_no,
-        )
-    )
-
-
-def _ask_name(asker: Asker, data: str) -> str:
-    return str(
-        asker.ask(
-            "name",
-            "Name of the rows",
-            "All plans for the same rows must use one name; otherwise the ledger counts them as "
-            "different rows.",
-            Path(data).name.partition(".")[0].strip("*?[]-_ ") or "rows",
+            click.BOOL,
         )
     )
 
 
 def _domain(answer: str, lookup: Lookup | None, data: str) -> str:
-    """Understand where the nodes come from."""
-    found = answer.strip()
-    if found == "lookup" and lookup is None:
+    """Check the answer that says where the nodes come from."""
+    if answer == "lookup" and lookup is None:
         raise click.UsageError("'lookup' is the domain of a plan with a lookup; give one as well.")
-    if found not in ("lookup", "data"):
-        _check_public(found, "the domain", data)
-    return found
+    if answer not in ("lookup", "data"):
+        _check_public(answer, "the domain", data)
+    return answer
 
 
 def _check_public(path: str, key: str, data: str) -> None:
     """Refuse a file that does not exist, or that holds the rows: public files are read."""
-    from congenial.data.columns import find
-
-    try:
-        files = find(path, key)
-    except DataError as error:
-        raise click.UsageError(str(error)) from None
-    if set(files) & set(find(data, "DATA")):
+    if set(find(path, key)) & set(find(data, "DATA")):
         raise click.UsageError(
             f"{key} is {path!r}, which holds the confidential rows, but must be public; give "
             "another file."
@@ -308,9 +275,6 @@ def _exact(answer: str, levels: tuple[str, ...]) -> tuple[str, ...]:
 
 def _repeats(draft: Draft, out: Path) -> bool:
     """Whether the public list of nodes fits a hierarchy only if names may repeat."""
-    from congenial.plan.draft import as_toml
-    from congenial.plan.plan import parse_plan
-
     for repeat in (False, True):
         try:
             plan = parse_plan(as_toml(replace(draft, names_repeat=repeat, publish_exactly=()), ""))
@@ -325,9 +289,6 @@ def try_plan(plan: Plan, base: Path) -> None:
     """Refuse a plan whose public list of nodes does not fit it, without reading the rows."""
     if plan.hierarchy.domain == "data":
         return
-    with held():
-        from congenial.data.counts import build_domain
-        from congenial.plan.plan import exact_nodes
     exact_nodes(plan, build_domain(plan, base=base))
 
 

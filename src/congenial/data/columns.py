@@ -9,10 +9,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from congenial.data.databases import attach, is_database, tables_in
+from congenial.data.databases import (
+    SqliteTable,
+    attach,
+    is_database,
+    is_sqlite,
+    only_one,
+    tables_in,
+)
 from congenial.data.headers import delimiter_of, first_line, names_in, repeats
 from congenial.data.sources import connect, matching, open_files, readable
-from congenial.data.sqlite import SqliteTable, is_sqlite
 from congenial.errors import DataError
 from congenial.plan.sections import DATABASES, TABLES
 from congenial.wording import nearest, one_of, show
@@ -24,14 +30,11 @@ _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 
 
 def look_up_tables(source: str) -> tuple[str, ...]:
-    """Names of a database's tables; in DuckDB with their schema, unless it is `main`.
-
-    Empty for a file that is no database.
-    """
+    """Names of a database's tables, with their schema unless it is `main`; none for other files."""
     files = find(source, "DATA")
     if not is_database(source):
         return ()
-    file = _one(files, source)
+    file = only_one(files, "DATA", source)
     if is_sqlite(file):
         found = SqliteTable(file, source, "").tables()
     else:
@@ -44,14 +47,19 @@ def look_up_tables(source: str) -> tuple[str, ...]:
 
 
 def look_up_columns(source: str, key: str = "DATA", *, table: str | None = None) -> dict[str, str]:
-    """Names and types of the columns that a release would see.
+    """Names of the columns that a release would see, with their DuckDB types.
 
-    Returns DuckDB type of each column, of an ENUM without its values; columns without a name
-    are left out.
+    The type of an ENUM lacks its values. Columns without a name are left out.
     """
     files = find(source, key)
+    found: dict[str, str]
     if table is not None:
-        found = _of_table(_one(files, source), source, table)
+        file = only_one(files, key, source)
+        if is_sqlite(file):
+            found = dict.fromkeys(SqliteTable(file, source, table).columns(), "VARCHAR")
+        else:
+            with connect() as connection:
+                found = attach(connection, file, source, table).columns
     elif source.casefold().endswith(".parquet"):
         with connect() as connection:
             found = open_files(connection, files, source, key).columns
@@ -88,21 +96,6 @@ def _beside(path: Path) -> list[str]:
         return [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     except OSError:
         return []
-
-
-def _one(files: list[Path], source: str) -> Path:
-    if len(files) > 1:
-        raise DataError(
-            f"DATA is {show(source)}, which {len(files)} databases match; give one of them."
-        )
-    return files[0]
-
-
-def _of_table(file: Path, source: str, table: str) -> dict[str, str]:
-    if is_sqlite(file):
-        return dict.fromkeys(SqliteTable(file, source, table).columns(), "VARCHAR")
-    with connect() as connection:
-        return attach(connection, file, source, table).columns
 
 
 def _header(file: Path, source: str, key: str) -> list[str]:

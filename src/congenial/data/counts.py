@@ -18,20 +18,20 @@ import duckdb
 import narwhals as nw
 import numpy as np
 
-from congenial.data.databases import attach, is_database
+from congenial.data.databases import SqliteTable, attach, is_database, is_sqlite, only_one
 from congenial.data.public_domain import (
     BLANK,
     BROKEN,
     FOUND,
     LACKING,
     Public,
-    attribute_values,
     check_condition,
     domain_paths,
     joined,
-    level_names,
+    level_columns,
     open_public,
     order_nodes,
+    texts_of,
     tree_of,
     unreadable,
 )
@@ -50,7 +50,6 @@ from congenial.data.sources import (
     weighted,
     with_types,
 )
-from congenial.data.sqlite import SqliteTable, is_sqlite
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, DataError
@@ -58,10 +57,10 @@ from congenial.plan.plan import Plan
 from congenial.types import IntArray
 from congenial.wording import show
 
-# Most partial counts in memory before they are added up.
+# Number of partial counts above which they are added up, to save memory.
 _COMPACT = 1_000_000
 _WEIGHT = "records of one row"
-# Fate of a counted row whose weight is no whole number.
+# `fate` of a counted row whose weight is no whole number.
 _UNCOUNTED = "uncounted"
 
 
@@ -70,9 +69,8 @@ class Counted:
     """The nodes of a tree, or the queries of a table, with their confidential counts."""
 
     domain: Tree | Workload
-    counts: IntArray = field(repr=False)  # shape (n,): Rows counted under each node or query.
-    # Number of rows that `where` excluded; it is confidential, too.
-    excluded: int = field(repr=False)
+    counts: IntArray = field(repr=False)  # Records under each node or query, shape (n,).
+    excluded: int = field(repr=False)  # Records that `where` excludes; confidential, too.
 
 
 def build_domain(plan: Plan, *, base: Path) -> Tree | Workload:
@@ -128,26 +126,21 @@ def open_source(plan: Plan, *, base: Path, frame: object | None = None) -> Itera
             return
         data = plan.data
         files = locate(base, data.source, "data.source")
-        if not is_database(data.source):
+        if is_database(data.source):
+            file, name = only_one(files, "data.source", data.source), str(data.table)
+            if is_sqlite(file):
+                public = open_public(connection, plan, base)
+                table = SqliteTable(file, data.source, name)
+                known, shown = table.columns(), f"the table {show(name)}"
+                batches = table.batches(connection, _needed(plan, public, known, shown))
+                yield RowSource(connection, plan, public, known, shown, batches)
+                return
+            rows = attach(connection, file, data.source, name)
+            public = open_public(connection, plan, base, others=files)
+        else:
             public = open_public(connection, plan, base, others=files)
             rows = open_files(connection, files, data.source, "data.source")
-            yield RowSource(connection, plan, public, list(rows.columns), rows.shown, [rows])
-            return
-        if len(files) > 1:
-            raise DataError(
-                f"data.source is {show(data.source)}, which {len(files)} databases match; name one."
-            )
-        name = str(data.table)
-        if not is_sqlite(files[0]):
-            rows = attach(connection, files[0], data.source, name)
-            public = open_public(connection, plan, base, others=files)
-            yield RowSource(connection, plan, public, list(rows.columns), rows.shown, [rows])
-            return
-        public = open_public(connection, plan, base)
-        table = SqliteTable(files[0], data.source, name)
-        known, shown = table.columns(), f"the table {show(name)}"
-        batches = table.batches(connection, _needed(plan, public, known, shown))
-        yield RowSource(connection, plan, public, known, shown, batches)
+        yield RowSource(connection, plan, public, list(rows.columns), rows.shown, [rows])
 
 
 def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any) -> RowSource:
@@ -173,13 +166,7 @@ def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any)
 
 
 def count(plan: Plan, *, base: Path, frame: object | None = None) -> Counted:
-    """Count the rows of a plan's source, or of a dataframe; see `open_source` for errors.
-
-    Notes
-    -----
-    Nodes are in the order of their names: numbers first, by value. A node comes before its
-    children.
-    """
+    """Count the rows of a plan's source, or of a dataframe; nodes are in the order of names."""
     with open_source(plan, base=base, frame=frame) as source:
         return source.counted
 
@@ -249,7 +236,7 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
     lookup = plan.data.lookup
     both = Relation("", dict.fromkeys(known, ""), shown)
     weight = plan.data.weight
-    counted = (*plan.hierarchy.levels, *(plan.table.attributes if plan.table is not None else ()))
+    counted = (*plan.hierarchy.levels, *plan.attributes)
     used = {v.casefold() for v in counted} | set(public.condition.columns)
     named = used | ({lookup.on.casefold()} if lookup is not None else set())
     if not named & {c.casefold() for c in known}:
@@ -273,13 +260,13 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
         used |= {lookup.on.casefold()}
         whole = both.columns | public.lookup.columns
         both = replace(both, columns=whole, shown=f"{shown} with {public.lookup.shown}")
-    for level in plan.hierarchy.levels:
-        both.check_column(level, "hierarchy.levels")
-    if plan.table is not None:
-        for attribute in plan.table.attributes:
-            both.check_column(attribute, "table.attributes")
-    for column in plan.data.types or {}:
-        both.check_column(column, "data.types")
+    for key, columns in (
+        ("hierarchy.levels", plan.hierarchy.levels),
+        ("table.attributes", plan.attributes),
+        ("data.types", plan.data.types or {}),
+    ):
+        for column in columns:
+            both.check_column(column, key)
     public.condition.check_columns(tuple(both.columns), both.shown)
     return [c for c in known if c.casefold() in used]
 
@@ -288,8 +275,7 @@ def _count(source: RowSource) -> Counted:
     """Count batches of rows, one after the other, and set the counts on what the plan counts."""
     connection, plan, shown = source.connection, source.plan, source.shown
     needed, domain = source.needed, source.public_domain
-    columns = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
-    names = ", ".join(columns)
+    columns = level_columns(plan)
     typed = ", ".join(f"{c} VARCHAR" for c in _counted_by(plan))
     shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records HUGEINT)"
     ask(connection, f"CREATE TEMP TABLE tally {shape}", BROKEN)
@@ -302,7 +288,8 @@ def _count(source: RowSource) -> Counted:
     if domain is None:
         ask(
             connection,
-            f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {names} FROM tally WHERE kept",
+            f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {', '.join(columns)} FROM tally "
+            "WHERE kept",
             BROKEN,
         )
         domain = plan.domain(tree_of(plan, order_nodes(connection, plan, shown, public=False)))
@@ -320,11 +307,9 @@ def _count(source: RowSource) -> Counted:
     return Counted(domain, counts, int(left_out[0][0]))
 
 
-def _counted_by(plan: Plan) -> list[str]:
-    """Columns of the table `tally` by which rows are counted: levels, then attributes."""
-    attributes = plan.table.attributes if plan.table is not None else ()
-    levels = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
-    return [*levels, *(f"a{i}" for i in range(len(attributes)))]
+def _counted_by(plan: Plan) -> dict[str, str]:
+    """Columns by which rows are counted, by their names in the table `tally`: attributes last."""
+    return level_columns(plan) | {f"a{i}": name for i, name in enumerate(plan.attributes)}
 
 
 def _cells(
@@ -332,19 +317,8 @@ def _cells(
 ) -> IntArray:
     """Count the records of every leaf, or of every possible cell at every leaf."""
     sql = f"FROM (SELECT * FROM tally WHERE kept) AS counted JOIN ordered ON {same}"
-    if plan.table is None or isinstance(domain, Tree):
-        found = ask(
-            connection,
-            f"SELECT leaf, CAST(sum(records) AS BIGINT) {sql} GROUP BY leaf",
-            BROKEN,
-        )
-        counts = np.zeros(domain.leaves.size, dtype=np.int64)
-        if found:
-            at, records = np.array(found, dtype=np.int64).T
-            counts[at] = records
-        return counts
-    places = []
-    for i, (attribute, values) in enumerate(plan.table.attributes.items()):
+    places = ["leaf"]
+    for i, (attribute, values) in enumerate(plan.attributes.items()):
         listed = ", ".join(f"({literal(value)}, {at})" for at, value in enumerate(values))
         sql += f" LEFT JOIN (VALUES {listed}) AS v{i}(name, place) ON v{i}.name = counted.a{i}"
         places.append(f"v{i}.place")
@@ -354,22 +328,25 @@ def _cells(
                 "table.attributes lacks; add every value there, or leave such rows out with "
                 "data.where."
             )
-    table = domain.tables[0]
     rows = ask(
         connection,
-        f"SELECT leaf, {', '.join(places)}, CAST(sum(records) AS BIGINT) {sql} GROUP BY ALL",
+        f"SELECT {', '.join(places)}, CAST(sum(records) AS BIGINT) {sql} GROUP BY ALL",
         BROKEN,
     )
-    flat = np.zeros(table.possible.shape, dtype=np.int64)
+    possible = np.ones((domain.leaves.size, 1), dtype=np.bool_)
+    if isinstance(domain, Workload):
+        possible = domain.tables[0].possible
+    counts = np.zeros(possible.shape, dtype=np.int64)
     if rows:
         leaf, *cell, records = np.array(rows, dtype=np.int64).T
-        flat[leaf, np.ravel_multi_index(tuple(cell), table.sizes)] = records
-    if flat[~table.possible].any():
+        sizes = [len(values) for values in plan.attributes.values()]
+        counts[leaf, np.ravel_multi_index(tuple(cell), sizes) if cell else 0] = records
+    if counts[~possible].any():
         raise DataError(
             f"{shown} has a counted row in a cell that table.impossible says no record can be in; "
             "correct the rows or the condition, or leave such rows out with data.where."
         )
-    return flat[table.possible]
+    return counts[possible]
 
 
 def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -> None:
@@ -381,7 +358,6 @@ def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -
     whole, condition = joined(plan, public, rows), public.condition
     check_condition(connection, condition, whole, condition.sql)
     names = _counted_by(plan)
-    values = ", ".join(filter(None, (level_names(plan, whole), attribute_values(plan, whole))))
     fate = f"CASE WHEN records IS NULL THEN '{_UNCOUNTED}' ELSE fate END"
     columns = {"fate": fate} | {n: n for n in names}
     kept = ", ".join(f"CASE WHEN kept THEN {sql} END AS {n}" for n, sql in columns.items())
@@ -391,7 +367,7 @@ def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -
     ask(
         connection,
         f"INSERT INTO tally SELECT kept, {kept}, sum(records) FROM (SELECT "
-        f"coalesce(TRY({condition.sql}), false) AS kept, fate, {values}, "
+        f"coalesce(TRY({condition.sql}), false) AS kept, fate, {texts_of(names, whole)}, "
         f"{records} AS records FROM {whole.sql}) WHERE records IS DISTINCT FROM 0 GROUP BY ALL",
         unreadable(rows),
     )

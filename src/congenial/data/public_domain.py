@@ -6,7 +6,7 @@ message shows a name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,8 +36,10 @@ from congenial.wording import show
 Paths = list[tuple[str, ...]]
 # Result of looking up a row's key: the lookup has it, the lookup lacks it, or the row has none.
 FOUND, LACKING, BLANK = "found", "lacking", "blank"
-# Most nodes of the deepest level, and most characters of a name.
-_MOST, _LONGEST = 5_000_000, 1_000
+# Most nodes of the deepest level; more would need too much memory and time.
+_MOST = 5_000_000
+# Longest name of a node, in characters; a longer one suggests a wrong column.
+_LONGEST = 1_000
 # Message for queries over congenial's own tables, which cannot fail because of a row's value.
 BROKEN = "the counts could not be added up; please report this as a bug in congenial"
 
@@ -47,9 +49,8 @@ class Public:
     """The public part of a domain, known before any row is read."""
 
     condition: Condition
-    # `lookup` and `domain`: The plan's lookup, and the file that lists its nodes.
-    lookup: Relation | None
-    domain: Relation | None
+    lookup: Relation | None  # The plan's lookup.
+    domain: Relation | None  # The file that lists the plan's nodes.
 
 
 def find_files(plan: Plan, base: Path, *, rows: bool) -> None:
@@ -189,20 +190,15 @@ def check_condition(
         refuse("data.where", f"{given}, which gives {rows[0][1]}", remedy)
 
 
-def level_names(plan: Plan, table: Relation) -> str:
-    """SQL for the name of each level's node, as n0, n1 and so on."""
-    return _named(table, plan.hierarchy.levels, "n")
+def level_columns(plan: Plan) -> dict[str, str]:
+    """Columns of the levels, by their names n0, n1, ... in congenial's own tables."""
+    return {f"n{i}": level for i, level in enumerate(plan.hierarchy.levels)}
 
 
-def attribute_values(plan: Plan, table: Relation) -> str:
-    """SQL for the value of each attribute of the plan's table, as a0, a1 and so on."""
-    return _named(table, () if plan.table is None else tuple(plan.table.attributes), "a")
-
-
-def _named(table: Relation, columns: Iterable[str], prefix: str) -> str:
+def texts_of(columns: Mapping[str, str], table: Relation) -> str:
+    """SQL for the texts of some of a table's columns, each under its new name."""
     return ", ".join(
-        f"{name_of(column, table.columns[column])} AS {prefix}{i}"
-        for i, column in enumerate(columns)
+        f"{name_of(column, table.columns[column])} AS {name}" for name, column in columns.items()
     )
 
 
@@ -245,7 +241,7 @@ def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     check_condition(connection, condition, table, part)
     ask(
         connection,
-        f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {level_names(plan, table)} "
+        f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {texts_of(level_columns(plan), table)} "
         f"FROM {table.sql} WHERE TRY({part})",
         unreadable(table),
     )
@@ -258,7 +254,7 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
     Names that are numbers come first, by value; the others follow as text.
     """
     levels = plan.hierarchy.levels
-    columns = [f"n{i}" for i in range(len(levels))]
+    columns = list(level_columns(plan))
     fates = {str(r[0]) for r in ask(connection, "SELECT DISTINCT fate FROM domain", BROKEN)}
     lookup = plan.data.lookup
     if lookup is not None and fates & {LACKING, BLANK}:
@@ -285,7 +281,8 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
         if found:
             name, first, last = found[0]
             which = f"the {levels[depth]} {name!r}" if public else f"a {levels[depth]}"
-            under = f" ({_path(first)!r} and {_path(last)!r})" if public else ""
+            paths = " and ".join(repr("/".join(map(str, path))) for path in (first, last))
+            under = f" ({paths})" if public else ""
             raise DataError(
                 f"{shown} puts {which} under two parents{under}; give it one, or say "
                 "hierarchy.names_repeat = true if these are different nodes of one name."
@@ -319,10 +316,6 @@ def _check_size(connection: Connection, columns: Sequence[str], shown: str) -> N
             f"{shown} has a name of more than {_LONGEST:,} characters; shorten it, and see that "
             "the plan names the right columns."
         )
-
-
-def _path(names: object) -> str:
-    return "/".join(map(str, names)) if isinstance(names, Iterable) else str(names)
 
 
 def tree_of(plan: Plan, paths: Paths) -> Tree:

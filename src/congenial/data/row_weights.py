@@ -33,8 +33,7 @@ def records_of_row(weight: str, rows: Relation) -> str:
 def unweighted(plan: Plan, columns: Iterable[str]) -> tuple[str, ...]:
     """Return a sentence if the plan uses no weight and a column has the name of a count."""
     lookup = plan.data.lookup
-    used = {*plan.hierarchy.levels, *(() if lookup is None else (lookup.on,))}
-    used.update(() if plan.table is None else plan.table.attributes)
+    used = {*plan.hierarchy.levels, *plan.attributes, "" if lookup is None else lookup.on}
     found = guess_weight(name for name in columns if name not in used)
     if plan.data.weight is not None or found is None:
         return ()

@@ -18,8 +18,8 @@ import duckdb
 
 from congenial.data.headers import delimiter_of, first_line, is_whole, names_in, repeats
 from congenial.data.memory import allowance
+from congenial.durability.signals import uninterrupted
 from congenial.errors import CongenialError, DataError
-from congenial.signals import held
 from congenial.wording import nearest, show
 
 Connection = duckdb.DuckDBPyConnection
@@ -57,10 +57,7 @@ class Relation:
     weight: str = "1"  # SQL of the number of records that a row stands for.
 
     def check_column(self, column: str, key: str) -> None:
-        """Refuse a column that is not here; `key` is the plan's key that names it.
-
-        Raises DataError.
-        """
+        """Refuse a column that is not here; `key` is the plan's key that names it."""
         if column not in self.columns:
             raise DataError(
                 f"{key} names the column {column!r}, which {self.shown} lacks; its columns are "
@@ -69,12 +66,12 @@ class Relation:
 
 
 def identifier(name: str) -> str:
-    """Quote a column's name."""
+    """Quote a column's name for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """Quote text."""
+    """Quote text for SQL."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -97,7 +94,7 @@ def name_of(column: str, kind: str, table: str = "") -> str:
 @contextmanager
 def connect() -> Iterator[Connection]:
     """Open an embedded DuckDB that works in memory and writes no file."""
-    with held():
+    with uninterrupted():
         connection = duckdb.connect(":memory:")
         for setting in _SETTINGS:
             connection.execute(f"SET {setting}")
@@ -110,9 +107,9 @@ def connect() -> Iterator[Connection]:
 def restrict(connection: Connection, files: Sequence[Path]) -> None:
     """Restrict a connection permanently to these files."""
     # DuckDB opens a name with pattern characters in its escaped form, and checks both forms
-    spelt = {name for f in files for name in (str(f), literal_glob(str(f)))}
+    spelt = {name for f in files for name in (str(f), glob.escape(str(f)))}
     listed = ", ".join(map(literal, sorted(spelt)))
-    with held():
+    with uninterrupted():
         connection.execute(f"SET allowed_paths = [{listed}]")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")
@@ -122,7 +119,7 @@ def attempt(connection: Connection, sql: str) -> Rows | None:
     """Run a query and fetch its rows; None if it fails."""
     failure: CongenialError | KeyboardInterrupt | None = None
     try:
-        with held(connection.interrupt):
+        with uninterrupted(connection.interrupt):
             return connection.execute(sql).fetchall()
     except duckdb.OutOfMemoryException:
         failure = DataError(
@@ -198,7 +195,7 @@ def open_files(
     connection: Connection, files: Sequence[Path], source: str, key: str, *, public: bool = False
 ) -> Relation:
     """Open Parquet or CSV files as one table; every column of a CSV file is text."""
-    listed = f"[{', '.join(literal(literal_glob(str(f))) for f in files)}]"
+    listed = f"[{', '.join(literal(glob.escape(str(f))) for f in files)}]"
     parquet = source.casefold().endswith(".parquet")
     one = "it" if len(files) == 1 else f"one of its {len(files)} files"
     otherwise = (
@@ -265,7 +262,7 @@ def _same_columns(
     """Refuse Parquet files with different columns: one would decide how the others are read."""
     first = None
     for file in files:
-        name = literal(literal_glob(str(file)))
+        name = literal(glob.escape(str(file)))
         _refuse_twice(_parquet_names(connection, name, otherwise), f"{given}, and {file.name!r}")
         found = describe(connection, f"read_parquet({name})", "", otherwise).columns
         if first is not None and found != first:
@@ -319,11 +316,6 @@ def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Re
     """Look up the columns of a table expression, as it may follow FROM."""
     rows = ask(connection, f"DESCRIBE SELECT * FROM {sql}", otherwise)
     return Relation(sql, {str(r[0]): str(r[1]) for r in rows}, shown)
-
-
-def literal_glob(path: str) -> str:
-    """Escape a file's name, so that DuckDB does not read it as a pattern."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
 
 
 def weighted(table: Relation, column: str) -> Relation:

@@ -15,8 +15,6 @@ _SIMILAR = frozenset(("ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK", "LA
 def odd_names(domain: Tree | Workload) -> tuple[str, ...]:
     """Warn of names of a tree, or of a table's places, that look alike; one sentence a kind.
 
-    Notes
-    -----
     Only siblings are compared, because a name may repeat below another parent. Names look alike if
     they differ only in case, in spaces, in characters without a width, or in their Unicode form
     (NFKC).
@@ -57,7 +55,7 @@ def _more(count: int) -> str:
 
 
 def _folded(name: str) -> str:
-    """Return the form that all names share that look like this one."""
+    """Return the normal form of a name; names that look alike have the same."""
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name.casefold())
         name = "".join(c for c in name if unicodedata.category(c) != "Cf")

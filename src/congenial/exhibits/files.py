@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
-import os
-from pathlib import Path
 
 from congenial.errors import UnsupportedError
 from congenial.exhibits.exhibit import Cell, Exhibit, Figure
@@ -72,14 +70,3 @@ def as_image(figure: Figure, form: str) -> bytes:
         metadata = {"Software": None} if form == "png" else {"Date": None}
         canvas.savefig(data, format=form, dpi=150, metadata=metadata)
     return data.getvalue()
-
-
-def replace_file(path: Path, content: bytes) -> Path:
-    """Write a file in one step: after a failure, the old file is unchanged."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        aside.write_bytes(content)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
-    return path

@@ -17,7 +17,7 @@ from congenial.accounting.amounts import NOTHING, Amount
 from congenial.errors import BudgetError, LedgerError
 from congenial.ledger.ledger_file import transaction
 from congenial.ledger.records import RESERVED, SHOWN, SPENT, Account, Dataset, Debit, Entry, Ledger
-from congenial.ledger.seals import Held, Row
+from congenial.ledger.seals import Contents, Row
 from congenial.randomness import secure
 from congenial.wording import escaped
 
@@ -33,9 +33,9 @@ def reserve(
 ) -> Debit:
     """Debit a release; when this returns, the debit is on disk."""
     path = Path(path)
-    with transaction(path, write=True, neighbours=neighbours) as (database, held):
-        account, first = _account(path, database, held, dataset)
-        remaining = held.budget - account.total()
+    with transaction(path, write=True, neighbours=neighbours) as (database, ledger):
+        account, first = _account(path, database, ledger, dataset)
+        remaining = ledger.budget - account.total()
         if not remaining.covers(cost):
             raise BudgetError(
                 f"the ledger {path} does not cover this release of {dataset.label!r} (dataset "
@@ -75,9 +75,9 @@ def reserve(
 def remaining(path: str | Path, dataset: Dataset, *, neighbours: str) -> Amount:
     """Return the remaining budget of a dataset; nothing is written."""
     path = Path(path)
-    with transaction(path, write=False, neighbours=neighbours) as (_, held):
-        row, *_ = _known(path, held, dataset)
-        return held.budget - (NOTHING if row is None else _as_account(held, *row).total())
+    with transaction(path, write=False, neighbours=neighbours) as (_, ledger):
+        row, *_ = _known(path, ledger, dataset)
+        return ledger.budget - (NOTHING if row is None else _as_account(ledger, *row).total())
 
 
 def settle(path: str | Path, entry: str) -> None:
@@ -95,52 +95,53 @@ def settle(path: str | Path, entry: str) -> None:
 
 def read_ledger(path: str | Path, *, neighbours: str | None = None) -> Ledger:
     """Read a ledger without its key; `neighbours` is the relation that it must have, if given."""
-    with transaction(Path(path), write=False, neighbours=neighbours) as (_, held):
+    with transaction(Path(path), write=False, neighbours=neighbours) as (_, ledger):
         return Ledger(
-            held.budget, held.neighbours, tuple(_as_account(held, *row) for row in held.datasets)
+            ledger.budget,
+            ledger.neighbours,
+            tuple(_as_account(ledger, *row) for row in ledger.datasets),
         )
 
 
 def _account(
-    path: Path, database: sqlite3.Connection, held: Held, dataset: Dataset
+    path: Path, database: sqlite3.Connection, ledger: Contents, dataset: Dataset
 ) -> tuple[Account, bool]:
     """Find or open a release's account, and say if it is new; a failed transaction undoes this."""
-    known, one, place = _known(path, held, dataset)
-    row = known or (_opened(database, one, dataset.label), one, escaped(dataset.label))
+    known, one, place = _known(path, ledger, dataset)
+    row = known
+    if row is None:
+        label = escaped(dataset.label)
+        made = database.execute(
+            "INSERT INTO datasets (fingerprint, label) VALUES (?, ?)", (one, label)
+        )
+        row = (made.lastrowid, one, label)
     database.executemany(
         "INSERT OR IGNORE INTO names (fingerprint, dataset, leads) VALUES (?, ?, ?)",
         [(one, row[0], 1), (place, row[0], 0)],
     )
-    return _as_account(held, *row), known is None
+    return _as_account(ledger, *row), known is None
 
 
-def _known(path: Path, held: Held, dataset: Dataset) -> tuple[Row | None, str, str]:
+def _known(path: Path, ledger: Contents, dataset: Dataset) -> tuple[Row | None, str, str]:
     """Return the row of a dataset's account, None if it has none yet, and its fingerprints.
 
     An account is found by its name. It is also found by the path of its rows, if these were once
     released without a name; a name given later leads to the same account. A path whose releases
     all had names finds nothing, because several named tables may be at one path.
     """
-    one, place = (_fingerprint(held.key, text) for text in (dataset.identity, dataset.place))
-    numbers = {number for known, number, leads in held.names if leads and known in (one, place)}
+    one, place = (_fingerprint(ledger.key, text) for text in (dataset.identity, dataset.place))
+    numbers = {number for known, number, leads in ledger.names if leads and known in (one, place)}
     if len(numbers) > 1:
         raise LedgerError(
             f"data.name is {dataset.label!r}, and in the ledger {path} the rows of data.source "
             "have a budget under another name; leave data.name out."
         )
-    if dataset.name is None and not numbers and place in [known for known, *_ in held.names]:
+    if dataset.name is None and not numbers and place in [known for known, *_ in ledger.names]:
         raise LedgerError(
             f"data.name is missing, and in the ledger {path} the rows of data.source have a name; "
             "give the name that 'congenial ledger show' prints."
         )
-    return next((row for row in held.datasets if row[0] in numbers), None), one, place
-
-
-def _opened(database: sqlite3.Connection, fingerprint: str, label: str) -> int:
-    made = database.execute(
-        "INSERT INTO datasets (fingerprint, label) VALUES (?, ?)", (fingerprint, escaped(label))
-    )
-    return int(made.lastrowid or 0)
+    return next((row for row in ledger.datasets if row[0] in numbers), None), one, place
 
 
 def _fingerprint(key: bytes, identity: str) -> str:
@@ -148,13 +149,13 @@ def _fingerprint(key: bytes, identity: str) -> str:
     return hashlib.blake2b(text, key=key, digest_size=16, person=b"dataset").hexdigest()
 
 
-def _as_account(held: Held, number: int, fingerprint: str, label: str) -> Account:
+def _as_account(ledger: Contents, number: int, fingerprint: str, label: str) -> Account:
     return Account(
         fingerprint,
         label,
         tuple(
             Entry(entry, release, made, Amount(epsilon, delta), state, fixes)
-            for _, entry, dataset, release, made, epsilon, delta, state, fixes, _ in held.entries
+            for _, entry, dataset, release, made, epsilon, delta, state, fixes, _ in ledger.entries
             if dataset == number
         ),
     )

@@ -12,11 +12,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from congenial.accounting.amounts import Amount
+from congenial.durability.signals import uninterrupted
+from congenial.durability.whole_files import sync
 from congenial.errors import LedgerError
 from congenial.ledger.seals import (
     APPLICATION,
     UNSEALED,
-    Held,
+    Contents,
     create,
     damaged,
     examine,
@@ -24,7 +26,6 @@ from congenial.ledger.seals import (
     upgrade,
 )
 from congenial.randomness import secure
-from congenial.signals import held
 
 # Seconds that a process waits for a lock.
 PATIENCE = 30.0
@@ -57,7 +58,7 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
     try:
         if os.path.lexists(path):
             raise taken
-        with held():
+        with uninterrupted():
             os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             try:
                 _fill(aside, path, budget, neighbours)
@@ -65,7 +66,7 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
                 os.link(aside, path)
             finally:
                 aside.unlink()
-            force(path.parent)
+            sync(path.parent)
     except FileExistsError:
         raise taken from None
     except (OSError, ValueError) as error:
@@ -85,13 +86,13 @@ def _fill(aside: Path, path: Path, budget: Amount, neighbours: str) -> None:
             (secure().bits(4).tobytes(), neighbours, budget.epsilon, budget.delta),
         )
         seal(path, database)
-    force(aside)
+    sync(aside)
 
 
 @contextmanager
 def transaction(
     path: Path, *, write: bool, neighbours: str | None = None
-) -> Iterator[tuple[sqlite3.Connection, Held]]:
+) -> Iterator[tuple[sqlite3.Connection, Contents]]:
     """Open and check a ledger inside one transaction, undone on any failure."""
     _check_place(path)
     with _connected(path, shown=path) as database:
@@ -99,16 +100,16 @@ def transaction(
             _leave_wal(database)
         database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         try:
-            held = examine(path, database)
-            if neighbours not in (None, held.neighbours):
+            ledger = examine(path, database)
+            if neighbours not in (None, ledger.neighbours):
                 raise LedgerError(
-                    f"the ledger {path} is for the neighbours {held.neighbours!r} and the plan "
+                    f"the ledger {path} is for the neighbours {ledger.neighbours!r} and the plan "
                     f"says {neighbours!r}, whose guarantees do not add up; name another ledger in "
                     "privacy.ledger."
                 )
-            if write and held.version == UNSEALED:
-                upgrade(database, held)
-            yield database, held
+            if write and ledger.version == UNSEALED:
+                upgrade(database, ledger)
+            yield database, ledger
             if write:
                 seal(path, database)
             database.execute("COMMIT")
@@ -171,26 +172,16 @@ def _connected(path: Path, *, shown: Path) -> Iterator[sqlite3.Connection]:
             yield database
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        failed = _lock_failure(path.parent) if code in _LOCKS else None
-        text = _REMEDIES.get(code) if failed is None else _without_locks(failed)
-        raise (
-            damaged(shown) if text is None else LedgerError(f"the ledger {shown} {text}.")
-        ) from None
+        text = _lock_failure(path.parent) if code in _LOCKS else None
+        text = text or _REMEDIES.get(code)
+        raise (LedgerError(f"the ledger {shown} {text}.") if text else damaged(shown)) from None
     except UnicodeDecodeError:
         # the file may hold bytes that are not text, so SQLite's own message is used
         raise damaged(shown) from None
 
 
-def _without_locks(failed: str) -> str:
-    return (
-        f"is in a directory where locks fail ({failed}), so two simultaneous releases could exceed "
-        "its budget; turn the file system's locks on (for NFS, its lock service), or move the "
-        "ledger to another disk"
-    )
-
-
 def _lock_failure(directory: Path) -> str | None:
-    """Try a lock on a temporary file; return the system's message if locks do not work.
+    """Try a lock on a temporary file; return the fault and its remedy if locks do not work.
 
     The ledger itself is not used: closing it would drop the locks of other threads.
     """
@@ -208,16 +199,11 @@ def _lock_failure(directory: Path) -> str | None:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         name = errno.errorcode.get(error.errno or 0, "no reason given")
-        return f"{name}: {(error.strerror or 'unknown').lower()}"
+        return (
+            f"is in a directory where locks fail ({name}: {(error.strerror or 'unknown').lower()}),"
+            " so two simultaneous releases could exceed its budget; turn the file system's locks "
+            "on (for NFS, its lock service), or move the ledger to another disk"
+        )
     finally:
         os.close(handle)
     return None
-
-
-def force(path: Path) -> None:
-    """Force a file, or the names in a directory, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -16,10 +16,9 @@ _LONGEST = timedelta(days=7)
 
 
 def beside(directory: str | Path, name: str | None) -> Path | None:
-    """Return where the ledger that a plan names would be, beside a release.
+    """Return the ledger beside a release that its plan names; None if it is not there.
 
-    Returns None if the name leads out of the directory, because a certificate cannot be
-    trusted.
+    A certificate cannot be trusted, so a name that leads out of the directory is ignored.
     """
     if name is None or Path(name).is_absolute() or ".." in Path(name).parts:
         return None

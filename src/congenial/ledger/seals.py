@@ -49,13 +49,13 @@ _COLUMNS = {
         delta INTEGER NOT NULL CHECK (typeof(delta) = 'integer' AND delta >= 0),
         state TEXT NOT NULL CHECK (state IN ('{RESERVED}', '{SPENT}'))""",
 }
-# Columns that the older format without hashes lacks.
+# Columns that the older format, without hashes, lacks.
 _ADDED = {
     "ledger": ",\n        seal TEXT NOT NULL",
     "entries": ",\n        fixes TEXT,\n        seal TEXT NOT NULL",
 }
 _BLANK: dict[str, Row] = {"ledger": ("",), "entries": (None, "")}
-# A letter a column: integer, text, bytes, or text that may be missing.
+# The type of each column, by a letter: integer, text, bytes, or text that may be missing.
 _KINDS = {"ledger": "ibtiit", "datasets": "itt", "names": "tii", "entries": "itittiitnt"}
 _TYPES = {"i": (int,), "t": (str,), "b": (bytes,), "n": (str, type(None))}
 _INDEXED = ("datasets", "names", "entries")
@@ -63,31 +63,19 @@ _SEQUENCE = "CREATE TABLE sqlite_sequence(name,seq)"
 
 
 @dataclass(frozen=True)
-class Held:
+class Contents:
     """All rows of a ledger's file, in the order of their numbers or names."""
 
     version: int  # Version of the file's format.
-    head: Row = field(repr=False)  # Key, neighbours, epsilon, delta and hash.
+    key: bytes = field(repr=False)  # Of all hashes.
+    neighbours: str  # The neighbouring relation of all its guarantees.
+    budget: Amount  # Limit on the total cost of all releases of one dataset.
+    seal: str  # Hash of everything but the entries' own hashes.
     datasets: list[Row]
     names: list[Row]
     # Number, name, dataset, release, time, epsilon, delta, state, what it fixes, hash.
     entries: list[Row]
     sequence: list[Row]  # The last row number that SQLite assigned.
-
-    @property
-    def key(self) -> bytes:
-        """The key of all hashes."""
-        return bytes(self.head[0])
-
-    @property
-    def neighbours(self) -> str:
-        """The neighbouring relation of all its guarantees."""
-        return str(self.head[1])
-
-    @property
-    def budget(self) -> Amount:
-        """Limit on the total cost of all releases of one dataset."""
-        return Amount(self.head[2], self.head[3])
 
 
 def damaged(path: Path, how: str = "") -> LedgerError:
@@ -105,7 +93,7 @@ def create(database: sqlite3.Connection) -> None:
     database.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def examine(path: Path, database: sqlite3.Connection) -> Held:
+def examine(path: Path, database: sqlite3.Connection) -> Contents:
     """Read the whole ledger and check it."""
     [[application]] = database.execute("PRAGMA application_id")
     [[version]] = database.execute("PRAGMA user_version")
@@ -118,8 +106,9 @@ def examine(path: Path, database: sqlite3.Connection) -> Held:
             f"the ledger {path} has version {version} of the format and this congenial writes "
             f"version {VERSION}; use the congenial that made it."
         )
-    strange = _schema(database) ^ _expected(version)
-    if strange:
+    found = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    schema = {(*row, sql if sql is None else _spaced(str(sql))) for *row, sql in found}
+    if strange := schema ^ _expected(version):
         # a trigger could delete an entry, and a view could stand in for a table
         kind, name, *_ = min(strange, key=repr)
         raise damaged(path, f"its {kind} {name!r} is not as a ledger has it")
@@ -128,22 +117,23 @@ def examine(path: Path, database: sqlite3.Connection) -> Held:
         raise damaged(path)
     if database.execute("PRAGMA foreign_key_check").fetchall():
         raise damaged(path, "an entry refers to no dataset")
-    held = _read(path, database, version)
+    ledger = _read(path, database, version)
     if version == VERSION:
-        _check_seals(path, held)
-    return held
+        _check_seals(path, ledger)
+    return ledger
 
 
-def upgrade(database: sqlite3.Connection, held: Held) -> None:
+def upgrade(database: sqlite3.Connection, ledger: Contents) -> None:
     """Add the columns that a ledger without hashes lacks; `seal` fills in the hashes."""
     for table in reversed(_COLUMNS):
         database.execute(f"DROP TABLE {table}")
     create(database)
+    budget = ledger.budget
     rows = {
-        "ledger": [(1, *held.head)],
-        "datasets": held.datasets,
-        "names": held.names,
-        "entries": held.entries,
+        "ledger": [(1, ledger.key, ledger.neighbours, budget.epsilon, budget.delta, ledger.seal)],
+        "datasets": ledger.datasets,
+        "names": ledger.names,
+        "entries": ledger.entries,
     }
     for table, each in rows.items():
         places = ", ".join("?" * len(_KINDS[table]))
@@ -152,12 +142,12 @@ def upgrade(database: sqlite3.Connection, held: Held) -> None:
 
 def seal(path: Path, database: sqlite3.Connection) -> None:
     """Write the hashes of a ledger's contents; the last step of every change."""
-    held = _read(path, database, VERSION)
-    seals = _entry_seals(held)
-    for row, right in zip(held.entries, seals, strict=True):
+    ledger = _read(path, database, VERSION)
+    seals = _entry_seals(ledger)
+    for row, right in zip(ledger.entries, seals, strict=True):
         if row[-1] != right:
             database.execute("UPDATE entries SET seal = ? WHERE id = ?", (right, row[0]))
-    database.execute("UPDATE ledger SET seal = ?", (_head_seal(held, seals),))
+    database.execute("UPDATE ledger SET seal = ?", (_head_seal(ledger, seals),))
 
 
 def _tables(version: int) -> dict[str, str]:
@@ -174,16 +164,11 @@ def _expected(version: int) -> set[Row]:
     return tables | indexes | {("table", "sqlite_sequence", "sqlite_sequence", _SEQUENCE)}
 
 
-def _schema(database: sqlite3.Connection) -> set[Row]:
-    found = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
-    return {(*row, sql if sql is None else _spaced(str(sql))) for *row, sql in found}
-
-
 def _spaced(sql: str) -> str:
     return " ".join(sql.split())
 
 
-def _read(path: Path, database: sqlite3.Connection, version: int) -> Held:
+def _read(path: Path, database: sqlite3.Connection, version: int) -> Contents:
     tables: dict[str, list[Row]] = {}
     for table, kinds in _KINDS.items():
         # ordered by numbers and random names, not by times
@@ -192,42 +177,40 @@ def _read(path: Path, database: sqlite3.Connection, version: int) -> Held:
         if version == UNSEALED:
             rows = [(*row, *_BLANK.get(table, ())) for row in rows]
         for row in rows:
-            if [value for value, kind in zip(row, kinds, strict=True) if not _fits(value, kind)]:
-                raise damaged(path, f"a row of its table {table!r} holds what is no value")
+            if not all(isinstance(v, _TYPES[kind]) for v, kind in zip(row, kinds, strict=True)):
+                raise damaged(path, f"a row of its table {table!r} holds a value of a wrong type")
         tables[table] = rows
     if len(tables["ledger"]) != 1:
         raise damaged(path, "its budget is missing")
     sequence = database.execute("SELECT name, seq FROM sqlite_sequence ORDER BY 1").fetchall()
-    [[_, *head]] = tables.pop("ledger")
-    return Held(version, tuple(head), sequence=sequence, **tables)
+    [[_, key, neighbours, epsilon, delta, seal]] = tables.pop("ledger")
+    budget = Amount(epsilon, delta)
+    return Contents(version, key, neighbours, budget, seal, sequence=sequence, **tables)
 
 
-def _fits(value: object, kind: str) -> bool:
-    return isinstance(value, _TYPES[kind])
-
-
-def _check_seals(path: Path, held: Held) -> None:
-    right = _entry_seals(held)
-    for number, (row, hashed) in enumerate(zip(held.entries, right, strict=True), 1):
+def _check_seals(path: Path, ledger: Contents) -> None:
+    right = _entry_seals(ledger)
+    for number, (row, hashed) in enumerate(zip(ledger.entries, right, strict=True), 1):
         if row[-1] != hashed:
             raise damaged(path, f"entry {number} of {len(right)} or one before it was changed")
-    if held.head[-1] != _head_seal(held, right):
+    if ledger.seal != _head_seal(ledger, right):
         raise damaged(path, "its budget, its datasets or its newest entries were changed")
 
 
-def _entry_seals(held: Held) -> list[str]:
+def _entry_seals(ledger: Contents) -> list[str]:
     """Hash every entry with the hash before it; its state can change, so the head hashes it."""
     seals: list[str] = []
-    for *row, _state, fixes, _seal in held.entries:
+    for *row, _state, fixes, _seal in ledger.entries:
         before = seals[-1] if seals else ""
-        seals.append(_hashed(held.key, b"entry", [before, *row, fixes]))
+        seals.append(_hashed(ledger.key, b"entry", [before, *row, fixes]))
     return seals
 
 
-def _head_seal(held: Held, seals: list[str]) -> str:
-    states = [state for *_, state, _fixes, _seal in held.entries]
-    rest = [VERSION, held.head[1:-1], held.datasets, held.names, states, seals[-1:], held.sequence]
-    return _hashed(held.key, b"head", rest)
+def _head_seal(ledger: Contents, seals: list[str]) -> str:
+    states = [state for *_, state, _fixes, _seal in ledger.entries]
+    head = [ledger.neighbours, ledger.budget.epsilon, ledger.budget.delta]
+    rest = [ledger.datasets, ledger.names, states, seals[-1:], ledger.sequence]
+    return _hashed(ledger.key, b"head", [VERSION, head, *rest])
 
 
 def _hashed(key: bytes, person: bytes, values: list[Any]) -> str:

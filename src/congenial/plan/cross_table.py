@@ -18,15 +18,15 @@ from congenial.domain.table import Margin, Table
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import CongenialError, PlanError
-from congenial.plan.fields import Section, refuse
+from congenial.plan.fields import Section, refuse, refuse_level
 from congenial.wording import nearest, one_of, reason_of, show
 
 TOTAL, BY = "total", " by "
 # Column of the released table that names the margin of each count.
 MARGIN = "margin"
-# Each value is a cell at every place of the deepest level.
+# Most values of an attribute; each is a cell at every place of the deepest level.
 _MOST_VALUES = 10_000
-# A table's cells at all places take about 100 bytes each while they are counted.
+# Most cells at all places; each takes about 100 bytes while it is counted.
 _MOST_CELLS = 50_000_000
 _WHAT = "list its values as text in quotes, such as sex = ['F', 'M']"
 Name = Annotated[str, Meta(pattern=r"\S", description="give text in quotes")]
@@ -50,7 +50,7 @@ Condition = Annotated[
 
 
 class Groups(Section, frozen=True):
-    """A coarser reading of an attribute, which stands in margins by a name of its own."""
+    """Values of an attribute in groups; margins may name the groups like an attribute."""
 
     of: Name  # The attribute.
     # Each group's values; every value of the attribute belongs to one group.
@@ -63,7 +63,7 @@ class Groups(Section, frozen=True):
 class CrossTable(Section, frozen=True):
     """Attributes of the records, counted at every level in the margins that are asked for."""
 
-    # Each attribute is a column of the rows or the lookup; with its public values, as text.
+    # Columns of the rows or the lookup, each with its public values as text.
     attributes: Annotated[
         dict[str, Values],
         Meta(min_length=1, description="give a table, such as { sex = ['F', 'M'] }"),
@@ -82,7 +82,7 @@ class CrossTable(Section, frozen=True):
     ] = ()
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
+        """Check the names, and that no condition is empty."""
         for name in (*self.attributes, *self.groups):
             if not name.strip() or name == TOTAL or BY in name or ":" in name:
                 refuse(
@@ -98,8 +98,8 @@ class CrossTable(Section, frozen=True):
         """Names of the attributes and groups: each is a column of the released table."""
         return (*self.attributes, *self.groups)
 
-    def table(self, places: Sequence[str], geography: Tree) -> Table:
-        """Return the table at the leaves of a geography, whose levels are named."""
+    def workload(self, places: Sequence[str], geography: Tree) -> Workload:
+        """Return the queries over a geography, whose levels are `places`."""
         cells = prod(map(len, self.attributes.values())) * len(geography.leaves)
         if cells > _MOST_CELLS:
             refuse(
@@ -109,7 +109,7 @@ class CrossTable(Section, frozen=True):
                 "give fewer values, or leave an attribute out",
             )
         try:
-            return Table(
+            table = Table(
                 self.attributes,
                 {name: (one.of, one.values) for name, one in self.groups.items()},
                 geography,
@@ -118,10 +118,6 @@ class CrossTable(Section, frozen=True):
             )
         except CongenialError as error:
             raise PlanError(f"table: {reason_of(error)}") from None
-
-    def workload(self, places: Sequence[str], geography: Tree) -> Workload:
-        """Return the queries over a geography."""
-        table = self.table(places, geography)
         listed = self.margins
         if not isinstance(listed, dict):
             listed = dict.fromkeys(places, listed)
@@ -129,7 +125,7 @@ class CrossTable(Section, frozen=True):
         for level, margins in listed.items():
             key = f"table.margins.{level}"
             if level not in places:
-                refuse(key, "names no level", f"give {one_of(places)}{nearest(level, places)}")
+                refuse_level(key, level, places)
             asked[level] = [self._margin(table, key, text) for text in margins]
         return Workload.of(table, asked)
 
@@ -164,7 +160,7 @@ def query_names(workload: Workload) -> tuple[str, ...]:
 
 
 def smallest(table: CrossTable, places: tuple[str, ...]) -> Workload:
-    """Return the queries over one place a level, which have the names that all others have."""
+    """Return the queries over one place a level; they have the same names over any places."""
     return table.workload(places, Tree.from_paths([places]))
 
 

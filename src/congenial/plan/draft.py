@@ -9,6 +9,7 @@ from importlib.resources import files
 from string import Template
 
 from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, Lookup
+from congenial.wording import show
 
 # Names of places, from the coarsest to the finest. Only names of columns are compared with these.
 COARSE_TO_FINE = (
@@ -37,6 +38,7 @@ _DOMAIN_IS_DATA = """\
 _DOMAIN_IS_PUBLIC = (
     "# Where the nodes come from: a public list of every node, with rows or without."
 )
+_TABLE = "\n# The table of that database.\ntable = "
 _NEIGHBOURS = {
     "substitute": "one record is replaced by any other",
     "add-remove": "one record is there or not",
@@ -83,10 +85,7 @@ class Draft:
 
 
 def guess_levels(columns: Mapping[str, str]) -> tuple[str, ...]:
-    """Guess a hierarchy from the names and types of columns alone.
-
-    They come coarse to fine; if no name is known, one column that may hold names.
-    """
+    """Guess levels, coarse to fine, from columns' names; else take one column that fits by type."""
     ranked: dict[int, str] = {}
     for name in columns:
         if (rank := _rank(name)) is not None:
@@ -118,13 +117,9 @@ def _rank(name: str) -> int | None:
 
 def text(value: str) -> str:
     """Write text as TOML does, on one line."""
-    escapes = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-    return '"' + "".join(escapes.get(c, c if c.isprintable() else _escape(c)) for c in value) + '"'
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    escapes = {'"': '\\"', "\\": "\\\\"}
+    escapes |= {c: f"\\U{ord(c):08x}" for c in value if not c.isprintable()}
+    return '"' + "".join(escapes.get(c, c) for c in value) + '"'
 
 
 def _list(values: tuple[str, ...]) -> str:
@@ -142,10 +137,7 @@ def _shares(draft: Draft) -> str:
 
 
 def as_toml(draft: Draft, following: str) -> str:
-    """Write a plan with a comment on each key, as `draft.toml` has them.
-
-    Returns TOML; `congenial.parse_plan` reads it.
-    """
+    """Write a plan as TOML with a comment on each key, from `draft.toml`."""
     template = files("congenial.plan").joinpath("draft.toml").read_text(encoding="utf-8")
     deepest = draft.levels[-1]
 
@@ -155,33 +147,26 @@ def as_toml(draft: Draft, following: str) -> str:
     return Template(template).substitute(
         columns=_columns(draft),
         source=text(draft.source),
-        table=_table(draft),
-        weight=answer(
-            "--weight",
-            '# weight = "people"' if draft.weight is None else f"weight = {text(draft.weight)}",
-        ),
-        name='# name = "these rows"'
-        if draft.name is None
-        else answer("--name", f"name = {text(draft.name)}"),
+        table="" if draft.table is None else _TABLE + text(draft.table),
+        weight=answer("--weight", _optional("weight", draft.weight, "people")),
+        name=answer("--name", _optional("name", draft.name, "these rows")),
         where=text('"' + deepest.replace('"', '""') + '" IS NOT NULL'),
         lookup=_lookup(draft.lookup, answer),
         root=answer("--root", text(draft.root)),
         levels=answer("--levels", _list(draft.levels)),
         about_domain=_DOMAIN_IS_DATA if draft.domain == "data" else _DOMAIN_IS_PUBLIC,
         domain=answer("--domain", text(draft.domain)),
-        names_repeat=answer("--names-repeat", _truth(draft.names_repeat)),
+        names_repeat=answer("--names-repeat", show(draft.names_repeat)),
         about_neighbours=_NEIGHBOURS[draft.neighbours],
         neighbours=answer("--neighbours", text(draft.neighbours)),
         least=f"{LEAST_EPSILON:g}",
         most=f"{MOST_EPSILON:g}",
         epsilon=answer("--epsilon", repr(draft.epsilon)),
         shares=_shares(draft),
-        ledger='# ledger = "budget.sqlite"'
-        if draft.ledger is None
-        else f"ledger = {text(draft.ledger)}",
+        ledger=_optional("ledger", draft.ledger, "budget.sqlite"),
         about_exact=_SOME_EXACT if draft.publish_exactly else _NONE_EXACT,
         publish_exactly=answer("--publish-exactly", _list(draft.publish_exactly)),
-        nonnegative=answer("--nonnegative", _truth(draft.nonnegative)),
+        nonnegative=answer("--nonnegative", show(draft.nonnegative)),
         about_method=_METHODS[draft.method],
         method=answer("--method", text(draft.method)),
         publish=_list(draft.publish),
@@ -199,10 +184,9 @@ def _columns(draft: Draft) -> str:
     return f"\n# Columns of the rows: {printable}." if known else ""
 
 
-def _table(draft: Draft) -> str:
-    if draft.table is None:
-        return ""
-    return f"\n# The table of that database.\ntable = {text(draft.table)}"
+def _optional(key: str, value: str | None, example: str) -> str:
+    """Write a key with its value, or with an example in a comment."""
+    return f"# {key} = {text(example)}" if value is None else f"{key} = {text(value)}"
 
 
 def _lookup(given: Lookup | None, answer: Callable[[str, str], str]) -> str:
@@ -210,7 +194,3 @@ def _lookup(given: Lookup | None, answer: Callable[[str, str], str]) -> str:
         return '# lookup = { source = "zones.csv", key = "id", on = "zone" }'
     source, key, on = map(text, (given.source, given.key, given.on))
     return answer("--lookup-key", f"lookup = {{ source = {source}, key = {key}, on = {on} }}")
-
-
-def _truth(value: bool) -> str:
-    return "true" if value else "false"

@@ -20,7 +20,7 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, PlanError
 from congenial.plan.cross_table import TOTAL, CrossTable, crossing, query_names, smallest
-from congenial.plan.fields import Section, fit, refuse
+from congenial.plan.fields import Section, fit, refuse, refuse_level
 from congenial.plan.sections import (
     MEASUREMENTS,
     ROOT_LEVEL,
@@ -36,11 +36,11 @@ from congenial.plan.sections import (
 from congenial.types import FloatArray
 from congenial.wording import nearest, on_a_line, one_of, reason_of, show
 
-# Tolerance for the sum of the shares of a split, which is 1.
+# Tolerance for the sum of a split's shares, which must be 1.
 TOLERANCE = 1e-9
-# Keys of the section `invariants` that demand more than equalities.
+# Keys of the section `invariants` that are inequalities.
 _BOUNDS = ("nonnegative", "at_least", "at_most")
-# In larger trees no similar name is searched for.
+# Most nodes of a tree in which a similar name is searched for, to save time.
 _MOST_COMPARED = 100_000
 
 
@@ -86,11 +86,13 @@ class Plan(Section, frozen=True):
         return (ROOT_LEVEL, *self.hierarchy.levels)
 
     @property
-    def level_names(self) -> tuple[str, ...]:
-        """Every level of counts, coarse to fine; the position is the level's depth.
+    def attributes(self) -> Mapping[str, tuple[str, ...]]:
+        """The table's attributes with their values; empty if the plan has no table."""
+        return {} if self.table is None else self.table.attributes
 
-        Those of the hierarchy; for a table its queries, such as "county: sex by age".
-        """
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Every level of counts, coarse to fine, by depth; for a table its queries."""
         if self.table is None:
             return self.place_names
         return query_names(smallest(self.table, self.place_names))
@@ -120,12 +122,9 @@ class Plan(Section, frozen=True):
 
 
 def checked_plan(plan: object) -> Plan:
-    """Return a plan that a caller gave.
-
-    Raises ArgumentError if it is not a plan, such as a path.
-    """
+    """Return a plan that a caller gave; refuse anything else, such as a path."""
     if not isinstance(plan, Plan):
-        how = f"cg.read_plan({plan!r})" if isinstance(plan, str) else "what cg.read_plan returns"
+        how = f"cg.read_plan({plan!r})" if isinstance(plan, str) else "a result of cg.read_plan"
         raise ArgumentError(f"plan is a {type(plan).__name__}, not a plan; give {how}.")
     return plan
 
@@ -153,16 +152,12 @@ def read_plan(path: str | Path) -> Plan:
     shown = repr(str(path))
     try:
         text = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise PlanError(f"the plan {shown} does not exist; give the path of a TOML file.") from None
-    except IsADirectoryError:
-        raise PlanError(f"the plan {shown} is a directory; give the path of a TOML file.") from None
     except UnicodeDecodeError:
         raise PlanError(f"the plan {shown} is not UTF-8 text; save it as UTF-8.") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        reason = getattr(error, "strerror", None) or "not a path"
         raise PlanError(
-            f"the plan {shown} cannot be read ({reason}); give a readable TOML file."
+            f"the plan {shown} cannot be read ({reason.lower()}); give the path of a TOML file."
         ) from None
     return parse_plan(text, shown)
 
@@ -197,7 +192,7 @@ def parse_plan(text: str, shown: str = "") -> Plan:
             f"{named} is not valid TOML: {what}; correct that line, with text in quotes and "
             "each key once."
         ) from None
-    except (ValueError, RecursionError):  # such as thousands of digits
+    except (ValueError, RecursionError):  # such as a number of thousands of digits
         raise PlanError(
             f"{named} is not valid TOML: a value is too long or too deeply nested; shorten it."
         ) from None
@@ -237,12 +232,10 @@ def exact_nodes(plan: Plan, tree: Tree | Workload) -> tuple[int, ...]:
 def bounds_by_node(plan: Plan, tree: Tree | Workload) -> tuple[FloatArray, FloatArray]:
     """Lower and upper bounds of a plan besides 0, shape (n,) each; infinite where there is none."""
     low, high = np.full(len(tree), -np.inf), np.full(len(tree), np.inf)
-    for name, least in plan.invariants.at_least.items():
-        at = list(named_nodes(plan, tree, f"invariants.at_least.{on_a_line(name)}", (name,)))
-        low[at] = np.maximum(low[at], least)
-    for name, most in plan.invariants.at_most.items():
-        at = list(named_nodes(plan, tree, f"invariants.at_most.{on_a_line(name)}", (name,)))
-        high[at] = np.minimum(high[at], most)
+    for side, ends, tighter in (("at_least", low, np.maximum), ("at_most", high, np.minimum)):
+        for name, bound in getattr(plan.invariants, side).items():
+            at = list(named_nodes(plan, tree, f"invariants.{side}.{on_a_line(name)}", (name,)))
+            ends[at] = tighter(ends[at], bound)
     return low, high
 
 
@@ -358,7 +351,7 @@ def _check_table(plan: Plan) -> None:
 
 def _check_weight(plan: Plan) -> None:
     weight = plan.data.weight
-    columns = (*plan.hierarchy.levels, *(plan.table.attributes if plan.table is not None else ()))
+    columns = (*plan.hierarchy.levels, *plan.attributes)
     if weight is not None and weight.casefold() in map(str.casefold, columns):
         refuse(
             "data.weight",
@@ -369,16 +362,15 @@ def _check_weight(plan: Plan) -> None:
 
 def _check_exact(plan: Plan) -> None:
     entries, key = plan.invariants.publish_exactly, "invariants.publish_exactly"
-    for entry in () if plan.table is not None else entries:
-        if entry not in plan.level_names and "/" not in entry:
-            folded = {v.casefold(): v for v in plan.level_names}
-            if entry.casefold() in folded:
-                refuse(
-                    key,
-                    f"holds {entry!r}, which is not a level",
-                    f"give {one_of(plan.level_names)}, or a node's path below the root (did you "
-                    f"mean '{folded[entry.casefold()]}'?)",
-                )
+    folded = {} if plan.table is not None else {v.casefold(): v for v in plan.level_names}
+    for entry in set(entries) - set(plan.level_names):
+        level = folded.get(entry.casefold())
+        if level is not None and "/" not in entry:
+            refuse(
+                key,
+                f"holds {entry!r}, which is not a level",
+                f"give a node's path below the root, or a level (did you mean '{level}'?)",
+            )
     for side in ("at_least", "at_most"):
         for name in set(plan.exact_levels) & set(getattr(plan.invariants, side)):
             refuse(
@@ -434,7 +426,7 @@ def _check_levels(
     for level, number in given.items():
         key = f"privacy.{name}.{level}"
         if level not in levels:
-            refuse(key, "names no level", f"give {one_of(levels)}{nearest(level, levels)}")
+            refuse_level(key, level, levels)
         if number > 0 and level in exact:
             refuse(
                 key,
@@ -477,8 +469,4 @@ def _check_outputs(plan: Plan) -> None:
     levels = plan.level_names
     for level in plan.accuracy.required or {}:
         if level not in levels:
-            refuse(
-                f"accuracy.required.{level}",
-                "names no level",
-                f"give {one_of(levels)}{nearest(level, levels)}",
-            )
+            refuse_level(f"accuracy.required.{level}", level, levels)

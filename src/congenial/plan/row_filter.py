@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NoReturn
 
 import duckdb
 
+from congenial.durability.signals import uninterrupted
 from congenial.errors import DataError
 from congenial.plan.fields import refuse
-from congenial.signals import held
 from congenial.wording import show
 
 # Parts of which a row filter may consist. Whether a row passes must depend on that row alone. With
@@ -71,9 +71,12 @@ _LISTED = """
 _FUNCTIONS = frozenset(_LISTED.split())
 # Functions that can make a long text from a short one, with the argument that gives the length.
 _GROWING = {"lpad": 1, "rpad": 1, "replace": 2, "regexp_replace": 2}
-# Limits of a row filter: its characters, its parts besides constants, their nesting, and the factor
-# or number of characters by which calls may lengthen a text.
-_LONGEST, _MOST, _DEEPEST, _WIDEST = 100_000, 2_000, 100, 10_000
+# Limits of a row filter: DuckDB would take minutes to parse a larger one.
+_LONGEST = 100_000  # Characters.
+_MOST = 2_000  # Columns, comparisons and calls.
+_DEEPEST = 100  # Levels of nesting.
+# Factor, or number of characters, by which calls may lengthen a text; it must fit in memory.
+_WIDEST = 10_000
 _SIMPLER = "give the lookup a column that says which rows count, and compare that"
 _REMEDY = "give one condition on the columns of a row, such as 'hour < 12 AND zone <= 263'"
 
@@ -91,8 +94,7 @@ class Condition:
     """A plan's `where`."""
 
     text: str  # As the plan writes it.
-    # Split at the outermost ANDs; empty if the plan has no row filter.
-    conjuncts: tuple[Conjunct, ...]
+    conjuncts: tuple[Conjunct, ...]  # Split at the outermost ANDs; empty without a row filter.
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -110,10 +112,7 @@ class Condition:
         return _join(c for c in self.conjuncts if c.columns <= folded)
 
     def check_columns(self, known: Collection[str], holder: str) -> None:
-        """Refuse columns that are not among `known`.
-
-        Raises DataError.
-        """
+        """Refuse columns that are not among `known`."""
         folded = {c.casefold() for c in known}
         for column in self.columns:
             if column not in folded:
@@ -123,9 +122,9 @@ class Condition:
                 )
 
 
-@held()
+@uninterrupted()
 def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Condition:
-    """Understand a `where`."""
+    """Parse a `where`; refuse all that does not depend on one row alone."""
     if text is None:
         return Condition("", ())
     if len(text) > _LONGEST:
@@ -137,7 +136,11 @@ def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Cond
     if node is None or clause is None:
         refuse("data.where", f"is {show(text)}, which is not one SQL condition", _REMEDY)
     parts = list(_parts(clause))
-    _check_size(text, parts)
+    count = sum(part["class"] != "CONSTANT" for _, part in parts)
+    if count > _MOST:
+        _too_large(text, f"has {count:,} columns, comparisons and calls, more than {_MOST:,}")
+    if max(depth for depth, _ in parts) > _DEEPEST:
+        _too_large(text, f"is nested more than {_DEEPEST} deep")
     for _, part in parts:
         kind = part["class"]
         if kind not in _CLASSES:
@@ -164,11 +167,11 @@ def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Cond
 def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> dict[str, Any] | None:
     """Syntax tree of ``SELECT 1 WHERE (text)``, or None where `text` is not one expression."""
     try:
-        duckdb.SQLExpression(text)  # refuses a text that closes our bracket and opens another
+        duckdb.SQLExpression(text)  # refuses text that closes the bracket below and opens another
         row = connection.execute(
             "SELECT json_serialize_sql(?)", [f"SELECT 1 WHERE ({text}\n)"]
         ).fetchall()[0]
-    except (duckdb.Error, TypeError):  # TypeError: text that UTF-8 cannot write
+    except (duckdb.Error, TypeError):  # TypeError: text that UTF-8 cannot encode
         return None
     try:
         tree: dict[str, Any] = json.loads(row[0])
@@ -180,7 +183,7 @@ def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> dict[str, Any] |
 
 
 def _depth(text: str) -> int:
-    """Nesting of brackets and signs; DuckDB's parser would take minutes for deep ones."""
+    """Depth of nested brackets and repeated signs; DuckDB would parse deep ones for minutes."""
     bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", text)
     brackets = re.findall(r"[([{)\]}]", bare)
     signs = re.findall(r"[-+][-+\s]*", bare)
@@ -204,15 +207,6 @@ def _parts(tree: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _too_large(text: str, why: str) -> NoReturn:
     refuse("data.where", f"is {show(text)} and {why}", _SIMPLER)
-
-
-def _check_size(text: str, parts: Sequence[tuple[int, dict[str, Any]]]) -> None:
-    """Refuse a row filter that would take minutes to parse."""
-    count = sum(part["class"] != "CONSTANT" for _, part in parts)
-    if count > _MOST:
-        _too_large(text, f"has {count:,} columns, comparisons and calls, more than {_MOST:,}")
-    if max(depth for depth, _ in parts) > _DEEPEST:
-        _too_large(text, f"is nested more than {_DEEPEST} deep")
 
 
 def _check_growth(text: str, calls: Iterable[dict[str, Any]]) -> None:
@@ -239,7 +233,7 @@ def _check_growth(text: str, calls: Iterable[dict[str, Any]]) -> None:
             refuse(
                 "data.where",
                 f"is {show(text)}, where {name}() could make texts {times:,} times as long, or "
-                f"{times:,} signs long; the limit is {_WIDEST:,}",
+                f"{times:,} characters long; the limit is {_WIDEST:,}",
                 "give it a shorter text or a smaller width",
             )
 

@@ -25,23 +25,27 @@ ROOT_LEVEL = "root"
 LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
 DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
 TABLES = (".parquet", ".csv", ".csv.gz")
-# Beyond 16 the numerical error, multiplied by e^epsilon, could exceed one in a hundred.
+# Epsilons of a plan. Above 16, the numerical error times e^epsilon could exceed 0.01.
 LEAST_EPSILON, MOST_EPSILON = 1e-6, 16.0
 LEAST_DELTA, MOST_DELTA = 1e-15, 1e-2
-# Each row has a column for every level, so the size of a release grows with the square of this.
+# Most levels of a hierarchy: a release has a column for each, so its size grows with the square.
 MOST_LEVELS = 200
 TABLE, MEASUREMENTS = PRODUCTS = get_args(Product)
-# Columns of the written tables that are not levels; no level may be called like one.
+# Columns of the written tables that are not levels; no level may have such a name.
 OWN_COLUMNS = (
     *("level", "level_name", "value", "truth", "note"),
     *("lower", "upper", "level_lower", "level_upper", "measurement", "noise", "scale"),
 )
-# Within these limits the tables of the noise cover the tails.
+# Least and largest probability of an interval; tables of the noise cover these tails.
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
 
 
 def _text(remedy: str) -> Meta:
     return Meta(pattern=r"\S", description=remedy)
+
+
+def _between(least: float, most: float, example: str = "") -> Meta:
+    return Meta(ge=least, le=most, description=f"give a number from {least:g} to {most:g}{example}")
 
 
 def _ends(endings: tuple[str, ...], or_else: str = "$.") -> str:
@@ -86,29 +90,15 @@ Domain = Annotated[
         extra={"known": ("lookup", "data")},
     ),
 ]
-Epsilon = Annotated[
-    float,
-    Meta(
-        ge=LEAST_EPSILON,
-        le=MOST_EPSILON,
-        description=f"give a positive, finite number from {LEAST_EPSILON:g} to "
-        f"{MOST_EPSILON:g}, such as epsilon = 1.0",
-    ),
-]
+Epsilon = Annotated[float, _between(LEAST_EPSILON, MOST_EPSILON, ", such as epsilon = 1.0")]
 Delta = Annotated[
-    float,
-    Meta(
-        ge=LEAST_DELTA,
-        le=MOST_DELTA,
-        description=f"give a number from {LEAST_DELTA:g} to {MOST_DELTA:g}, far below one over the "
-        "number of records",
-    ),
+    float, _between(LEAST_DELTA, MOST_DELTA, ", far below one over the number of records")
 ]
 Share = Annotated[float, Meta(ge=0, le=1, description="give a share of epsilon between 0 and 1")]
 Weight = Annotated[
     float, Meta(ge=0, le=float_info.max, description="give a nonnegative, finite number")
 ]
-# Beyond 2^53 not every integer is a double.
+# A public bound in counts; above 2^53 not every integer is a double.
 Limit = Annotated[
     int, Meta(ge=0, le=2**53, description="give a whole number from 0, the same for all data")
 ]
@@ -124,14 +114,7 @@ Nodes = Annotated[
     tuple[Annotated[str, _text("name a level or a node as text in quotes")], ...],
     Meta(description="give a list of texts in quotes, such as ['root', 'Queens/132']"),
 ]
-Confidence = Annotated[
-    float,
-    Meta(
-        ge=LEAST_CONFIDENCE,
-        le=MOST_CONFIDENCE,
-        description=f"give a number from {LEAST_CONFIDENCE:g} to {MOST_CONFIDENCE:g}",
-    ),
-]
+Confidence = Annotated[float, _between(LEAST_CONFIDENCE, MOST_CONFIDENCE)]
 Margin = Annotated[
     float,
     Meta(ge=0, le=float_info.max, description="give the largest margin that serves, in counts"),
@@ -173,30 +156,23 @@ class Data(Section, frozen=True):
     weight: Column | None = None
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
+        """Check the rules that types cannot state."""
         check_once("data.types", self.types or {}, "give a column one type", str.casefold)
-        self._check_weight()
-        if self.source.casefold().endswith(DATABASES):
-            if self.table is None:
-                refuse(
-                    "data.table", "is missing", f"name the table of {show(self.source)} to count"
-                )
-        elif self.table is not None:
+        is_database = self.source.casefold().endswith(DATABASES)
+        if is_database and self.table is None:
+            refuse("data.table", "is missing", f"name the table of {show(self.source)} to count")
+        if self.table is not None and not is_database:
             refuse(
                 "data.table",
                 f"is {show(self.table)} and {show(self.source)} is no database",
                 f"leave it out, or give a source that ends in {', '.join(DATABASES)}",
             )
-
-    def _check_weight(self) -> None:
-        """Refuse a weight with another use: a record would then decide more than its own count."""
-        if self.weight is None:
-            return
         used = dict.fromkeys(self.types or {}, "data.types")
         if self.lookup is not None:
             used[self.lookup.on] = "data.lookup.on"
         for column, key in used.items():
-            if column.casefold() == self.weight.casefold():
+            # with another use of the weight, a record would decide more than its own count
+            if self.weight is not None and column.casefold() == self.weight.casefold():
                 refuse(
                     "data.weight",
                     f"is {show(self.weight)}, which {key} names too",
@@ -216,7 +192,7 @@ class Hierarchy(Section, frozen=True):
     names_repeat: bool = False
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
+        """Check the rules that types cannot state."""
         if ROOT_LEVEL in self.levels:
             refuse(
                 "hierarchy.levels",
@@ -258,7 +234,7 @@ class Privacy(Section, frozen=True):
     delta: Delta | None = None
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
+        """Check the rules that types cannot state."""
         pure = _measure(self.noise) == "pure"
         if pure and self.delta is not None:
             refuse(
@@ -289,12 +265,12 @@ class Invariants(Section, frozen=True):
     # Levels ("root" or a column), or nodes by path below the root ("Queens/132") or by name.
     publish_exactly: Nodes = ()
     nonnegative: bool = False
-    # `at_least` and `at_most`: Public bounds of released counts, by level or node.
+    # Public bounds of released counts, by level or node.
     at_least: Limits = msgspec.field(default_factory=dict)
     at_most: Limits = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
+        """Check the rules that types cannot state."""
         check_once("invariants.publish_exactly", self.publish_exactly)
         for name, least in self.at_least.items():
             if least > self.at_most.get(name, least):
@@ -320,39 +296,29 @@ class Method(Section, frozen=True):
     loss: Loss = "l1"  # For the posterior: the error whose expectation is the least.
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
-        if self.name != "conditioning" and self.sampler != "auto":
-            refuse(
-                "method.sampler",
-                f"is {show(self.sampler)} while method.name is {show(self.name)}, which has no "
-                "sampler",
-                "leave it out",
-            )
-        if self.name != "imaging" and self.norm != "l2":
-            refuse(
-                "method.norm",
-                f"is {show(self.norm)} while method.name is {show(self.name)}, which has no "
-                "choice of norm",
-                "leave it out, or give name = 'imaging'",
-            )
-        if self.name != "posterior" and self.loss != "l1":
-            refuse(
-                "method.loss",
-                f"is {show(self.loss)} while method.name is {show(self.name)}, which has no "
-                "choice of loss",
-                "leave it out, or give name = 'posterior'",
-            )
+        """Check the rules that types cannot state."""
+        for key, value, default, owner in (
+            ("sampler", self.sampler, "auto", "conditioning"),
+            ("norm", self.norm, "l2", "imaging"),
+            ("loss", self.loss, "l1", "posterior"),
+        ):
+            if self.name != owner and value != default:
+                refuse(
+                    f"method.{key}",
+                    f"is {show(value)} while method.name is {show(self.name)}, which has no choice "
+                    f"of {key}",
+                    f"leave it out, or give name = '{owner}'",
+                )
 
 
 class Publication(Section, frozen=True):
     """The tables written from one draw of noise."""
 
-    # "table", the counts that satisfy the invariants; and "measurements", the noisy counts behind
-    # them.
+    # "table": counts that satisfy the invariants; "measurements": the noisy counts behind them.
     publish: Products = (TABLE,)
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
+        """Check the rules that types cannot state."""
         check_once("release.publish", self.publish)
         if TABLE not in self.publish:
             refuse("release.publish", f"does not hold {TABLE!r}", f"give ['{TABLE}'] at least")
@@ -366,8 +332,7 @@ class Publication(Section, frozen=True):
 class Accuracy(Section, frozen=True):
     """The intervals of a release, and the accuracy that its readers need."""
 
-    # Least probability with which an interval holds its count. For intervals by the posterior it
-    # holds on average only.
+    # Least probability with which an interval contains its count; for posteriors, on average.
     confidence: Confidence = 0.9
     # Largest error margin, in counts, that is accepted at a level.
     required: Annotated[dict[str, Margin], ByLevel] | None = None
@@ -376,7 +341,7 @@ class Accuracy(Section, frozen=True):
     sums: Sums | None = None  # Nodes whose sum gets an interval, by a name for it.
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
+        """Check the rules that types cannot state."""
         for name, nodes in (self.sums or {}).items():
             if not name.strip():
                 refuse("accuracy.sums", f"has a sum called {name!r}", "give each sum a name")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import duckdb
 
+from congenial.durability.signals import uninterrupted
+from congenial.durability.whole_files import sync
 from congenial.errors import ReleaseError
-from congenial.ledger.ledger_file import force
 from congenial.releases import directory as files
-from congenial.signals import held
 
 # Constants of Linux's renameat2, which swaps two directories in one step.
 _AT_FDCWD = -100
@@ -28,12 +28,12 @@ def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
     _check_target(out, overwrite)
     place: Path | None = None
     try:
-        with held():
+        with uninterrupted():
             place = _make_beside(out)
         yield place
         _settle(place)
         _put(place, out)
-        force(out.absolute().parent)  # the ledger marks the entry as spent after this
+        sync(out.absolute().parent)  # the ledger marks the entry as spent after this
     except (OSError, duckdb.IOException) as error:
         reason = getattr(error, "strerror", None) or "input or output failed"
         raise ReleaseError(
@@ -42,7 +42,7 @@ def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
         ) from error
     finally:
         if place is not None:
-            with held():
+            with uninterrupted():
                 shutil.rmtree(place, ignore_errors=True)
 
 
@@ -105,7 +105,7 @@ def _make_beside(out: Path) -> Path:
 def _settle(place: Path) -> None:
     """Force a directory and its files to the disk, so that the rename never shows empty files."""
     for path in (*place.iterdir(), place):
-        force(path)
+        sync(path)
 
 
 def _put(place: Path, out: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import glob
 import hashlib
 import os
 import re
@@ -16,12 +17,12 @@ import duckdb
 import numpy as np
 
 from congenial.data.memory import allowance
-from congenial.data.sources import identifier, literal, literal_glob
+from congenial.data.sources import identifier, literal
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
+from congenial.durability.signals import uninterrupted
 from congenial.errors import ReleaseError, StructureError
 from congenial.releases.query_rows import columns_of_margins, key_cells
-from congenial.signals import held
 from congenial.types import IntArray
 from congenial.wording import show
 
@@ -194,7 +195,7 @@ def _write_both(
         for c in texts
     )
     written = _path(directory / names[0])
-    with _connect() as connection, held(connection.interrupt):
+    with _connect() as connection, uninterrupted(connection.interrupt):
         connection.execute(
             f"COPY (SELECT * REPLACE ({bare}) FROM read_csv({written}, auto_detect = false, "
             f"header = true, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
@@ -367,7 +368,7 @@ def _read_both(directory: Path, names: tuple[str, str]) -> tuple[FileRows, FileR
 def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
     """Read a table within limits: a small Parquet file may declare any number of rows."""
     try:
-        with _connect() as connection, held(connection.interrupt):
+        with _connect() as connection, uninterrupted(connection.interrupt):
             source = f"FROM read_parquet({_path(path)})"
             found = connection.execute(f"SELECT * {source} LIMIT 0")
             columns = tuple((str(d[0]), str(d[1])) for d in found.description or ())
@@ -397,13 +398,13 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
 
 def _connect() -> duckdb.DuckDBPyConnection:
     # one thread keeps the rows in order and the file the same from run to run
-    with held():
+    with uninterrupted():
         return duckdb.connect(":memory:", config={"threads": 1})
 
 
 def _path(path: Path) -> str:
     """SQL text that names one file, wildcards in its name taken literally."""
-    return literal(literal_glob(_whole(path)))
+    return literal(glob.escape(_whole(path)))
 
 
 def _whole(path: Path) -> str:

@@ -21,6 +21,7 @@ from congenial.releases.model import Level
 from congenial.releases.reading import Release
 from congenial.types import FloatArray, IntArray
 from congenial.verification.checks import Check
+from congenial.wording import many
 
 # Characters that could end a script element, open a comment in it, or end a line.
 _IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
@@ -160,7 +161,7 @@ def _level(
 
 
 def _noise(level: Level, release: Release) -> str:
-    """Say which noise the counts of a level have that are not exact."""
+    """Describe the noise of the counts of a level that are not exact."""
     certificate, noise = release.certificate, release.model.mechanism.noise
     if level.scale is None:
         return "none of its own"
@@ -176,9 +177,9 @@ def _expected(errors: FloatArray | NotSimulated, release: Release) -> str:
     """Say how expected errors were computed, or why there are none."""
     if isinstance(errors, NotSimulated):
         return f"Expected errors are not known, as no release could be simulated: {errors.why}."
-    draws = draws_for(len(release.domain), work_of_fit(release.model))
+    draws = many(draws_for(len(release.domain), work_of_fit(release.model)), "simulated release")
     return (
-        f"Expected errors are means over {draws:,} simulated release{'s' * (draws != 1)} in which "
+        f"Expected errors are means over {draws} in which "
         "the true counts are taken to be the released ones; no confidential count was used."
     )
 

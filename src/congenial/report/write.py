@@ -9,19 +9,19 @@ from pathlib import Path
 
 import msgspec
 
+from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
-from congenial.exhibits.files import replace_file
 from congenial.plan.plan import Plan
 from congenial.preview.comparison.expected import expected_errors, work_of_fit
 from congenial.releases import directory as files
-from congenial.releases.certificate import Certificate, read_certificate
+from congenial.releases.certificate import read_certificate
 from congenial.releases.format_1 import FORMAT_1
 from congenial.releases.model import claim, exposed
-from congenial.releases.reading import Release, read_files
+from congenial.releases.reading import read_files
 from congenial.report.page import render
 from congenial.verification.verdict import verify
 
-_SEED = 20_230_301  # of the simulated draws
+_SEED = 20_230_301  # Of the simulated draws, so that the same release gives the same page.
 
 
 def report(
@@ -68,29 +68,28 @@ def report(
     plan = msgspec.convert(certificate.plan, Plan)
     release = read_files(place, certificate, plan)
     if certificate.format == FORMAT_1:
-        # the page may state checked facts only, and sentences of format 1 are not checked
-        release = replace(release, certificate=_in_our_words(release))
+        # sentences of format 1 are not checked, so the unprotected facts are worked out again
+        stated, model = certificate.guarantee, release.model
+        found = exposed(model, claim(model, stated.numerical_error))
+        own = msgspec.structs.replace(stated, unprotected=found)
+        release = replace(release, certificate=msgspec.structs.replace(certificate, guarantee=own))
     errors = expected_errors(
         release.mechanism, release.values, seed=_SEED, work=work_of_fit(release.model)
     )
     page = render(release, checks, errors)
     say("writing")
-    _write(target, page.encode())
-    return target
+    try:
+        return replace_file(target, page.encode())
+    except OSError as error:
+        raise ReleaseError(
+            f"{target} cannot be written ({(error.strerror or 'unwritable').lower()}); give `out` "
+            "a file that can be."
+        ) from error
 
 
-def _in_our_words(release: Release) -> Certificate:
-    """Recompute the unprotected facts, which format 1 states only as sentences."""
-    certificate, model = release.certificate, release.model
-    stated = certificate.guarantee
-    found = exposed(model, claim(model, stated.numerical_error))
-    own = msgspec.structs.replace(stated, unprotected=found)
-    return msgspec.structs.replace(certificate, guarantee=own)
-
-
-# Every page has this tag near its beginning; `_NEAR` is the number of bytes searched for it.
+# A tag near the beginning of every page.
 _GENERATOR = b'<meta name="generator" content="congenial">'
-_NEAR = 4096
+_NEAR = 4096  # Bytes of a file that are searched for the tag.
 
 
 def _check_target(target: Path, place: Path) -> None:
@@ -119,13 +118,3 @@ def _is_page(target: Path) -> bool:
             return _GENERATOR in file.read(_NEAR)
     except OSError:
         return False
-
-
-def _write(target: Path, page: bytes) -> None:
-    try:
-        replace_file(target, page)
-    except OSError as error:
-        raise ReleaseError(
-            f"{target} cannot be written ({(error.strerror or 'unwritable').lower()}); give `out` "
-            "a file that can be."
-        ) from error

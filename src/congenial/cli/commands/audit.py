@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,31 +9,11 @@ import click
 
 from congenial.cli.answer import DONE, FAILED, Answer, Command, plain
 from congenial.cli.arguments import PLAN
-from congenial.cli.loading import compile_once, load
-from congenial.signals import held
+from congenial.cli.loading import compile_once, load, progress
+from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
     from congenial.auditing.finding import Finding
-    from congenial.releases.specification import Claim
-
-
-Found = dict[str, object]
-
-
-@dataclass(frozen=True)
-class Result:
-    """The result of an audit on made-up counts; `enumerated` is None if no law was enumerated.
-
-    A check has the fields of `Finding` without its pair.
-    """
-
-    passed: bool
-    guarantee: Claim
-    sentence: str
-    confidence: float
-    seed: int
-    enumerated: tuple[Found, ...] | None
-    drawn: tuple[Found, ...]
 
 
 @click.command("audit", cls=Command)
@@ -66,28 +45,25 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
     draws. A failed check shows a fault. Passed checks prove the guarantee for the enumerated and
     computed datasets only. No row is counted and nothing is spent.
     """
-    with held():
-        from congenial.cli.progress import progress
     read = load(plan, rows=False)
     compile_once(read.method.name, quiet=False)
-    with held():
+    with uninterrupted():
         from congenial.preview.plan_audit import as_text, audit_plan
         from congenial.releases.specification import claim_of
     with progress() as notify:
         notify("auditing")
         found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
-    guarantee = found.guarantee
-    result = Result(
-        found.passed,
-        claim_of(found.model, guarantee),
-        guarantee.sentence,
-        found.drawn.confidence,
-        found.seed,
-        None if found.exact is None else _plain(found.exact.findings),
-        _plain(found.drawn.findings),
-    )
+    result = {
+        "passed": found.passed,
+        "guarantee": claim_of(found.model, found.guarantee),
+        "sentence": found.guarantee.sentence,
+        "confidence": found.drawn.confidence,
+        "seed": found.seed,
+        "enumerated": None if found.exact is None else _plain(found.exact.findings),
+        "drawn": _plain(found.drawn.findings),
+    }
     return Answer(result, as_text(found), DONE if found.passed else FAILED)
 
 
-def _plain(findings: tuple[Finding, ...]) -> tuple[Found, ...]:
-    return tuple(plain(finding, without="worst") for finding in findings)
+def _plain(findings: tuple[Finding, ...]) -> list[dict[str, object]]:
+    return [plain(finding, without="worst") for finding in findings]

@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
 from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import COUNTS, PATH, PLAN, TOTAL
-from congenial.cli.loading import compile_once, load
+from congenial.cli.loading import compile_once, load, progress
+from congenial.durability.signals import uninterrupted
 from congenial.errors import ReleaseError
-from congenial.signals import held
-
-if TYPE_CHECKING:
-    from congenial.preview.comparison.outcome_tables import Comparison
-
-
-@dataclass(frozen=True)
-class Result:
-    """The comparison, times included, and the files written, the page first."""
-
-    comparison: Comparison
-    files: tuple[Path, ...]
 
 
 @click.command("compare", cls=Command)
@@ -75,8 +63,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     read. Nothing is spent.
     """
     _check_compare(options)
-    with held():
-        from congenial.cli.progress import progress
+    with uninterrupted():
         from congenial.preview.comparison.comparing import compare
         from congenial.preview.comparison.outcome_tables import as_text
         from congenial.preview.comparison.pages import (
@@ -88,7 +75,10 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
         from congenial.preview.comparison.trial_counts import find_counts
     if out is not None:
         check_can_write(out)
-    read = load(plan, rows=options["public"] or options["with_truth"])
+    rows: Literal["public", "confidential"] | None = "public" if options["public"] else None
+    if options["with_truth"]:
+        rows = "confidential"
+    read = load(plan, rows=rows is not None)
     if options["counts"] is not None:
         find_counts(options["counts"])
     for method in ("conditioning", "imaging"):
@@ -99,7 +89,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
             plan.parent,
             total=options["total"],
             counts=options["counts"],
-            rows=_rows(options),
+            rows=rows,
             spread=options["spread"],
             delta=options["delta"],
             replicates=options["replicates"],
@@ -117,13 +107,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
             raise
         text += f"\nWrote {written[0]} and {len(written) - 1} files beside it"
         text += ", in place of an earlier comparison." if replaced else "."
-    return Answer(Result(found, tuple(written)), text)
-
-
-def _rows(options: dict[str, Any]) -> Literal["public", "confidential"] | None:
-    if options["public"]:
-        return "public"
-    return "confidential" if options["with_truth"] else None
+    return Answer({"comparison": found, "files": written}, text)
 
 
 def _check_compare(options: dict[str, Any]) -> None:

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import click
+from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from congenial.cli.answer import Answer, Command
 
-SHELLS = ("bash", "zsh", "fish")
-
-
-@dataclass(frozen=True)
-class Result:
-    """The script, as a shell's start-up file evaluates it."""
-
-    shell: str
-    script: str
+SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
 @click.command("completion", cls=Command)
-@click.argument("shell", type=click.Choice(SHELLS))
+@click.argument("shell", type=click.Choice(tuple(SHELLS)))
 @click.pass_context
 def command(context: click.Context, shell: str) -> Answer:
     """Print a script with which SHELL completes commands, options and files.
@@ -29,12 +20,8 @@ def command(context: click.Context, shell: str) -> Answer:
     zsh into ~/.zshrc, after "autoload -Uz compinit; compinit". For fish: congenial completion fish
     | source.
     """
-    from click.shell_completion import get_completion_class
-
     root = context.find_root()
     name = str(root.info_name)
-    kind = get_completion_class(shell)
-    if kind is None:
-        raise click.UsageError(f"this version of click does not know {shell}; update click.")
-    script = kind(root.command, {}, name, f"_{name}_complete".upper()).source().rstrip()
-    return Answer(Result(shell, script), script)
+    completion = SHELLS[shell](root.command, {}, name, f"_{name}_complete".upper())
+    script = completion.source().rstrip()
+    return Answer({"shell": shell, "script": script}, script)

@@ -5,38 +5,23 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from congenial.cli.answer import Answer, Command
+from congenial.cli.arguments import METHODS, NEIGHBOURS, PATH
 from congenial.cli.asking import Asker
-from congenial.cli.wizard import DOMAIN_IS_DATA, METHODS, NEIGHBOURS, ask_all, try_plan
+from congenial.durability.signals import uninterrupted
 from congenial.errors import PlanError
-from congenial.signals import held
-
-
-@dataclass(frozen=True)
-class Result:
-    """The plan that was written, its content, and the command that comes next.
-
-    `guessed` are the defaults that were taken without asking, by the names of the options.
-    """
-
-    file: Path
-    plan: dict[str, Any]
-    columns: dict[str, str]
-    next: str
-    guessed: dict[str, str]
 
 
 @click.command("init", cls=Command)
 @click.argument("data", type=click.Path())
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default=Path("plan.toml"),
     show_default=True,
     help="The plan to write.",
@@ -88,8 +73,10 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     DATA is a Parquet or CSV file, a quoted pattern for several of them, or a DuckDB or SQLite file.
     Only the names and types of its columns are read, no value. Each option answers one question.
     """
-    with held():
+    with uninterrupted():
+        from congenial.cli.wizard import DOMAIN_IS_DATA, ask_all, try_plan
         from congenial.data.columns import find
+        from congenial.durability.whole_files import replace_file
         from congenial.plan.draft import as_toml
         from congenial.plan.plan import parse_plan
         from congenial.releases.certificate import plain_plan
@@ -103,10 +90,22 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     written = as_toml(draft, following)
     plan = parse_plan(written)
     try_plan(plan, out.parent)
-    _write(out, written)
+    try:
+        replace_file(out, written.encode())
+    except OSError as error:
+        raise PlanError(
+            f"the plan {str(out)!r} cannot be written "
+            f"({(error.strerror or 'unwritable').lower()}); give another --out."
+        ) from None
     notes = (*_guesses(asker.taken), *((DOMAIN_IS_DATA,) if draft.domain == "data" and yes else ()))
     taken = {option.removeprefix("--"): answer for option, answer in asker.taken.items()}
-    result = Result(out, plain_plan(plan), dict(draft.columns), following, taken)
+    result = {
+        "file": out,
+        "plan": plain_plan(plan),
+        "columns": draft.columns,
+        "next": following,
+        "guessed": taken,
+    }
     return Answer(result, f"Wrote {out}.\nNext: {following}", notes=notes)
 
 
@@ -142,15 +141,3 @@ def _check_target(out: Path, overwrite: bool) -> None:
             f"{shown} exists and its name does not end in .toml, so it is not replaced; give "
             "another --out."
         )
-
-
-def _write(out: Path, written: str) -> None:
-    from congenial.exhibits.files import replace_file
-
-    try:
-        replace_file(out, written.encode())
-    except OSError as error:
-        raise PlanError(
-            f"the plan {str(out)!r} cannot be written "
-            f"({(error.strerror or 'unwritable').lower()}); give another --out."
-        ) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,25 +11,11 @@ import click
 
 from congenial.cli.answer import Answer, Command, plain
 from congenial.cli.arguments import PATH, PLAN
-from congenial.cli.loading import compile_once, load
-from congenial.signals import held
+from congenial.cli.loading import compile_once, load, progress
+from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
-    from congenial.releases.certificate import Certificate
     from congenial.releases.making import ReleaseResult
-
-
-@dataclass(frozen=True)
-class Result:
-    """A release that was made, with its certificate and its debit in the ledger."""
-
-    directory: Path
-    nodes: int
-    stamp: str | None
-    certificate: Certificate
-    debit: dict[str, object] | None
-    settled: bool
-    odd_names: tuple[str, ...]
 
 
 @click.command("release", cls=Command)
@@ -55,11 +40,9 @@ def command(
     Counts the rows, draws the release and writes it as CSV and Parquet, beside a certificate. Each
     release of the same rows costs epsilon again.
     """
-    with held():
-        from congenial.cli.progress import progress
     read = load(plan, rows=True)
     compile_once(read.method.name, quiet=quiet)
-    with held():
+    with uninterrupted():
         from congenial.releases.making import release
     with progress(quiet=quiet) as notify:
         made = release(
@@ -72,15 +55,15 @@ def command(
             notify=notify,
         )
     stamp = made.certificate.stamp
-    result = Result(
-        made.directory,
-        made.nodes,
-        stamp,
-        made.certificate,
-        None if made.debit is None else plain(made.debit),
-        made.settled,
-        made.odd_names,
-    )
+    result = {
+        "directory": made.directory,
+        "nodes": made.nodes,
+        "stamp": stamp,
+        "certificate": made.certificate,
+        "debit": None if made.debit is None else plain(made.debit),
+        "settled": made.settled,
+        "odd_names": made.odd_names,
+    }
     notes = tuple(_notes(made))
     if quiet:
         return Answer(result, "", notes=notes if stamp is None else (*notes, stamp))

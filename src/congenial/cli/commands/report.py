@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from congenial.cli.answer import Answer, Command
-from congenial.cli.arguments import RELEASE
-from congenial.cli.loading import compile_once
-from congenial.signals import held
-
-
-@dataclass(frozen=True)
-class Result:
-    """The page that was written."""
-
-    file: Path
+from congenial.cli.arguments import PATH, RELEASE
+from congenial.cli.loading import compile_once, progress
+from congenial.durability.signals import uninterrupted
 
 
 @click.command("report", cls=Command)
 @RELEASE
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help="File to write; by default report.html in DIRECTORY.",
-)
+@click.option("--out", type=PATH, help="File to write; by default report.html in DIRECTORY.")
 def command(directory: Path, out: Path | None) -> Answer:
     """Write a page about the release in DIRECTORY, for readers who know no statistics.
 
     One HTML file that needs no network: which facts are protected, the guarantee, and every count
     with its error margin. The release is checked first; nothing is spent.
     """
-    with held():
-        from congenial.cli.progress import progress
+    with uninterrupted():
         from congenial.releases.certificate import method_of
         from congenial.report.write import report
     compile_once(method_of(directory), quiet=False)
     with progress() as notify:
         made = report(directory, out, notify=notify)
-    return Answer(Result(made), f"Wrote {made}.")
+    return Answer({"file": made}, f"Wrote {made}.")

@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from congenial.cli.answer import DONE, FAILED, Answer, Command
 from congenial.cli.arguments import RELEASE
 from congenial.cli.loading import compile_once
-from congenial.signals import held
-
-if TYPE_CHECKING:
-    from congenial.verification.checks import Check
-
-
-@dataclass(frozen=True)
-class Result:
-    """The checks of a release: name, whether passed, text, and whether it compares.
-
-    Where it does not, numbers and kinds agree, and the words are those of format 1.
-    """
-
-    directory: Path
-    passed: bool
-    checks: tuple[Check, ...]
+from congenial.durability.signals import uninterrupted
 
 
 @click.command("verify", cls=Command)
@@ -45,7 +28,7 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     is compared with the clock, and with the ledger if it is there. A certificate has no signature.
     Of a certificate of format 1 the numbers and kinds are checked, but not the sentences.
     """
-    with held():
+    with uninterrupted():
         from congenial.errors import ReleaseError
         from congenial.releases.certificate import method_of
         from congenial.verification.verdict import verify
@@ -53,7 +36,11 @@ def command(directory: Path, ledger: Path | None) -> Answer:
         compile_once(method_of(directory), quiet=False)
     checks = verify(directory, ledger=ledger)
     width = max(len(check.name) for check in checks)
-    lines = [f"{_mark(check)}  {check.name:{width}}  {check.text}" for check in checks]
+    marks = {(True, True): "ok    ", (True, False): "words "}
+    lines = [
+        f"{marks.get((c.passed, c.comparable), 'FAILED')}  {c.name:{width}}  {c.text}"
+        for c in checks
+    ]
     failed = sum(not check.passed for check in checks)
     others = sum(not check.comparable for check in checks)
     if failed:
@@ -61,11 +48,5 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     else:
         unread = " Sentences of format 1 are not read." if others else ""
         lines.append(f"All {len(checks)} checks passed.{unread}")
-    result = Result(directory, not failed, checks)
+    result = {"directory": directory, "passed": not failed, "checks": checks}
     return Answer(result, "\n".join(lines), FAILED if failed else DONE)
-
-
-def _mark(check: Check) -> str:
-    if not check.passed:
-        return "FAILED"
-    return "ok    " if check.comparable else "words "

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
 from congenial.exhibits.exhibit import Exhibit
-from congenial.exhibits.files import as_csv, as_image, as_rows, check_installed, replace_file
+from congenial.exhibits.files import as_csv, as_image, as_rows, check_installed
 from congenial.preview.comparison.outcome_tables import (
     WIDTH,
     Comparison,

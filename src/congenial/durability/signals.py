@@ -1,4 +1,4 @@
-"""Signals that end a command: held back from code that they would break, and never lost."""
+"""Signals that end a command: they wait while code runs that they would break; none is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 ENDING = tuple(
     getattr(signal, name) for name in ("SIGHUP", "SIGINT", "SIGTERM") if hasattr(signal, name)
 )
-# Libraries that swallow an exception, or leave half a file or half a module behind.
+# Modules in which an exception would be lost, or would leave a partial file or module behind.
 _BREAKABLE = {
     "_frozen_importlib",
     "_frozen_importlib_external",
@@ -22,7 +22,7 @@ _BREAKABLE = {
     "numba",
     "weakref",
 }
-# Seconds until a signal that came in such code is tried again.
+# Seconds until a signal that came in such code is raised again.
 _AGAIN = 0.005
 
 
@@ -31,19 +31,14 @@ class Ended(SystemExit):
 
 
 class Ender:
-    """Handler that turns the first signal into `Ended`, once no code runs that it would break.
-
-    Attributes
-    ----------
-    number : int or None
-        Of the first signal; its exit code holds whatever became of the exception.
-    """
+    """Handler that turns the first signal into `Ended`, once no code runs that it would break."""
 
     def __init__(self) -> None:
+        # Number of the first signal; it decides the exit code, even if the exception is lost.
         self.number: int | None = None
 
     def listen(self) -> None:
-        """Take over all signals that end a process, but those that the shell has it ignore."""
+        """Handle all signals that end a process, except those that it was started to ignore."""
         for each in ENDING:
             if signal.getsignal(each) != signal.SIG_IGN:
                 signal.signal(each, self)
@@ -52,19 +47,19 @@ class Ender:
         sys.unraisablehook = self._unraisable
 
     def deafen(self) -> None:
-        """Ignore all further signals: a second one must not stop the tidying."""
+        """Ignore all further signals: a second one must not interrupt the cleanup."""
         for each in ENDING:
             signal.signal(each, signal.SIG_IGN)
 
     def stop(self) -> None:
-        """Ignore everything from now on: Python's own end takes handlers away, not a timer."""
+        """Ignore all signals and the timer: Python removes handlers when it exits, but no timer."""
         self.deafen()
         if hasattr(signal, "setitimer"):
             signal.setitimer(signal.ITIMER_REAL, 0.0)
             signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Note a signal, and raise `Ended` or try again in a moment."""
+        """Record a signal; raise `Ended` now, or try again in a moment."""
         self.number = self.number or number
         if _is_breakable(frame) and self._later():
             return
@@ -82,23 +77,23 @@ class Ender:
         return True
 
     def _unraisable(self, lost: sys.UnraisableHookArgs) -> None:
-        """Raise anew what came where Python can only report it, as in a destructor."""
+        """Raise `Ended` again later if a destructor raised it: Python would only report that."""
         if not (isinstance(lost.exc_value, Ended) and self._later()):
             sys.__unraisablehook__(lost)
 
 
 @contextmanager
-def held(tell: Callable[[], None] | None = None) -> Iterator[None]:
-    """Let signals wait until the end of a block, whatever it ends in."""
+def uninterrupted(cancel: Callable[[], None] | None = None) -> Iterator[None]:
+    """Defer signals to the end of a block, also if it fails; `cancel` may shorten the block."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals come to the main thread alone
+        yield  # only the main thread receives signals
         return
     waiting: list[int] = []
 
     def wait(number: int, _: FrameType | None) -> None:
         waiting.append(number)
-        if tell is not None:
-            tell()
+        if cancel is not None:
+            cancel()
 
     before = {each: signal.getsignal(each) for each in ENDING}
     heard = {each: handler for each, handler in before.items() if callable(handler)}

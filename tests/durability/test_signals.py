@@ -22,17 +22,17 @@ import congenial.cli.compiled
 import congenial.releases.making as releases
 from congenial.cli import command_line as cli
 from congenial.data.sources import ask, connect
+from congenial.durability.signals import (
+    ENDING,
+    Ended,
+    Ender,
+    uninterrupted,
+)
 from congenial.errors import DataError
 from congenial.ledger.debits import read_ledger
 from congenial.plan.plan import read_plan
 from congenial.releases import atomic_directory
 from congenial.releases import directory as files
-from congenial.signals import (
-    ENDING,
-    Ended,
-    Ender,
-    held,
-)
 from support.city import SECTIONS, listing, make_city
 from support.ledgers import make_ledger
 
@@ -66,7 +66,7 @@ def soon(number, after=0.2):
 @pytest.mark.parametrize("number", EACH)
 def test_a_signal_waits_for_the_end_of_a_block(ender, number):
     done = []
-    with pytest.raises(Ended) as ended, held(), held():
+    with pytest.raises(Ended) as ended, uninterrupted(), uninterrupted():
         signal.raise_signal(number)
         done.append("imported")
     assert done == ["imported"]
@@ -75,7 +75,7 @@ def test_a_signal_waits_for_the_end_of_a_block(ender, number):
 
 @pytest.mark.usefixtures("ender")
 def test_a_signal_is_delivered_despite_other_errors():
-    with pytest.raises(Ended), held():
+    with pytest.raises(Ended), uninterrupted():
         signal.raise_signal(signal.SIGTERM)
         raise RuntimeError
 
@@ -83,7 +83,7 @@ def test_a_signal_is_delivered_despite_other_errors():
 @pytest.mark.usefixtures("ender")
 def test_in_a_library_an_interrupt_raises_keyboard_interrupt():
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with pytest.raises(KeyboardInterrupt), held():
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
 
@@ -94,7 +94,7 @@ def test_a_signal_that_the_shell_ignores_is_ignored():
         signal.signal(number, signal.SIG_IGN)
     Ender().listen()
     for number in EACH:
-        with held():
+        with uninterrupted():
             signal.raise_signal(number)
         assert signal.getsignal(number) == signal.SIG_IGN
 
@@ -326,7 +326,7 @@ def test_signals_at_random_instants_end_releases_with_their_codes(tmp_path):
 LATE = """
 import sys, time
 from congenial.cli import command_line
-from congenial.signals import Ender
+from congenial.durability.signals import Ender
 
 ender = Ender()
 ender.listen()
