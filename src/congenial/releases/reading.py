@@ -20,18 +20,17 @@ from congenial.errors import ArgumentError, CongenialError, ReleaseError, Unsupp
 from congenial.inference import exports
 from congenial.inference.posteriors import Posterior, posterior
 from congenial.inference.priors import Prior
-from congenial.invariants.written import consistent, exactly, nonnegative
+from congenial.invariants.written import nonnegative
 from congenial.namespaces import renamed
 from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
 from congenial.releases.certificate import Certificate, read_certificate
 from congenial.releases.directory import FileRows
-from congenial.releases.intervals import interval_columns
-from congenial.releases.measurements import Measurements, read_measurements
+from congenial.releases.intervals import interval_columns, posterior_of_table
+from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
 from congenial.releases.model import Model, build_model, choose_method
-from congenial.releases.query_rows import workload_of
-from congenial.releases.table_posterior import posterior_of_table
+from congenial.releases.rows import Columns, columns_of, tree_of, workload_of
 from congenial.types import IntArray
 from congenial.wording import reason_of
 
@@ -114,14 +113,7 @@ class Release:
         """The noisy measurements of the release; None if they are not published."""
         if self.measured_rows is None:
             return None
-        if isinstance(self.domain, Workload):
-            column = self.measured_rows[1].column("measurement")
-            y = np.array([np.nan if v is None else v for v in column], dtype=np.float64)
-            known = consistent(self.domain)
-            if self.model.resolved.pinned.any():
-                known = known & exactly(np.flatnonzero(self.model.resolved.pinned).tolist())
-            return Measurements(y, self.model.mechanism, known, self.domain)
-        return read_measurements(self.directory)
+        return measurements_of(self.measured_rows[1], self.domain, files.MEASUREMENTS_PARQUET)
 
     def posterior(
         self, prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat"
@@ -272,67 +264,43 @@ def read_release(directory: str | Path) -> Release:
 
 
 def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
-    """Read both tables of a release, and rebuild its tree."""
-    csv, parquet = files.read_tables(place)
-    stamped = certificate.simulation is not None
-    names = plan.place_names
-    readings = () if plan.table is None else plan.table.readings
-    expected = files.table_columns(
-        names,
-        readings=readings,
-        intervals=interval_columns(simultaneous=plan.accuracy.simultaneous),
-        truth=certificate.simulation is not None and certificate.simulation.with_truth,
-        stamped=stamped,
-    )
-    _check_columns((csv, parquet), expected, (files.CSV, files.PARQUET))
-    domain: Tree | Workload
-    if plan.table is None:
-        domain = files.tree_of(parquet, names, files.PARQUET)
-    else:
-        domain = workload_of(parquet.rows, plan, files.PARQUET)
-    for row in parquet.rows:
-        if row[2] != plan.hierarchy.root:
-            raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
-    value = parquet.column("value")
-    if not all(
-        isinstance(v, int)
-        for name, _ in expected
-        if name in ("value", "truth")
-        for v in parquet.column(name)
-    ):
+    """Read the tables of a release, and rebuild its tree or workload."""
+    simulation = certificate.simulation
+    stamped = simulation is not None
+    ends = interval_columns(simultaneous=plan.accuracy.simultaneous)
+    truth = ("truth",) if simulation is not None and simulation.with_truth else ()
+    csv, parquet = _read(place, plan, files.TABLE, ("value", *ends, *truth), stamped=stamped)
+    rows, domain = parquet.rows, _domain(plan, parquet)
+    if any(row[2] != plan.hierarchy.root for row in rows):
+        raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
+    if any(v is None for name in ("value", *truth) for v in parquet.column(name)):
         raise ReleaseError(f"{files.PARQUET} has a row without a value.")
-    _check_size(parquet, ("value", "truth"), files.PARQUET)
     measured = None
     if plan.release.measurements:
-        measured = files.read_measurement_tables(place)
-        columns = files.measurement_columns(names, readings=readings, stamped=stamped)
-        _check_columns(measured, columns, files.MEASUREMENTS)
-        rows, wide = measured[1].rows, [name for name, _ in expected].index("value")
-        if len(rows) != len(parquet.rows) or any(
-            own[:wide] != row[:wide] for own, row in zip(rows, parquet.rows, strict=True)
-        ):
+        measured = _read(place, plan, files.MEASUREMENTS, COLUMNS, stamped=stamped)
+        named = [name for name, _ in parquet.columns].index("value")  # number of columns of keys
+        if [row[:named] for row in measured[1].rows] != [row[:named] for row in rows]:
             raise ReleaseError(
                 f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
                 "order."
             )
-        _check_size(measured[1], ("measurement",), files.MEASUREMENTS_PARQUET)
-    values = np.array(value, dtype=np.int64)
+    values = np.array(parquet.column("value"), dtype=np.int64)
     return Release(place, certificate, plan, domain, values, csv, parquet, measured)
 
 
-def _check_size(table: FileRows, columns: Sequence[str], name: str) -> None:
-    """Refuse numbers whose sums and intervals could exceed 64 bits."""
-    for column in {*columns} & {known for known, _ in table.columns}:
-        if any(isinstance(v, int) and abs(v) > _MOST for v in table.column(column)):
-            raise ReleaseError(
-                f"{name} has a {column} beyond 2^53, which no count of rows comes near."
-            )
+def _domain(plan: Plan, parquet: FileRows) -> Tree | Workload:
+    if plan.table is None:
+        return tree_of(parquet.rows, plan.place_names, files.PARQUET)
+    return workload_of(parquet.rows, plan, files.PARQUET)
 
 
-def _check_columns(
-    tables: tuple[FileRows, FileRows], expected: files.Columns, names: tuple[str, str]
-) -> None:
-    csv, parquet = tables
+def _read(
+    place: Path, plan: Plan, names: tuple[str, str], own: Sequence[str], *, stamped: bool
+) -> tuple[FileRows, FileRows]:
+    """Read a CSV and a Parquet file; refuse columns that the plan does not give."""
+    csv, parquet = files.read_tables(place, names)
+    readings = () if plan.table is None else plan.table.readings
+    expected = columns_of(plan.place_names, own, readings=readings, stamped=stamped)
     if parquet.columns != expected:
         raise ReleaseError(
             f"{names[1]} has the columns {_named(parquet.columns)}; the plan gives "
@@ -340,7 +308,13 @@ def _check_columns(
         )
     if [n for n, _ in csv.columns] != [n for n, _ in expected]:
         raise ReleaseError(f"{names[0]} has other columns than {names[1]}.")
+    for column in {"value", "truth", "measurement"} & {*own}:
+        if any(isinstance(v, int) and abs(v) > _MOST for v in parquet.column(column)):
+            raise ReleaseError(
+                f"{names[1]} has a {column} beyond 2^53, which no count of rows comes near."
+            )
+    return csv, parquet
 
 
-def _named(columns: files.Columns) -> str:
+def _named(columns: Columns) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns)

@@ -6,9 +6,8 @@ them in words.
 
 from __future__ import annotations
 
-import dataclasses
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -16,17 +15,13 @@ import numpy as np
 from congenial.accounting.guarantee import POST_PROCESSED, Guarantee
 from congenial.accounting.loss.inequalities import NONE, PROVED, TRIVIAL, WHOLE
 from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
-from congenial.accounting.mechanism import Certified, Measuring
 from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
-from congenial.errors import ReleaseError
 from congenial.plan.plan import Plan, bounds_by_node
 from congenial.plan.sections import PRODUCTS, Product
-from congenial.randomness import Randomness
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model, exposed
-from congenial.types import IntArray
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Nonnegative = Annotated[float, msgspec.Meta(ge=0.0)]
@@ -422,46 +417,3 @@ def _method(model: Model) -> Method:
     if method.name == "posterior":
         return ByBestTable(method.loss)
     return ByTopDown() if method.name == "topdown" else ByConditioning("exact")
-
-
-def table_and_prior(
-    model: Model, image: Measuring, measured: IntArray, rng: Randomness
-) -> tuple[IntArray, tuple[LevelAlpha, ...] | None]:
-    """Return the table that follows from measurements, and the prior that was fitted to them.
-
-    There is no prior for methods without one, nor where the posterior cannot be worked out: the
-    table is then the closest one, as the certificate says.
-    """
-    if model.plan.method.name != "posterior":
-        return image.apply(measured, rng), None
-    from congenial.inference.best_table import REFUSED, BestTable
-
-    best = cast(BestTable, image)
-    try:
-        fitted = best.fitted(measured)
-        table = fitted.apply(measured, rng)
-    except REFUSED:
-        return np.asarray(best.projection.apply(measured, rng), dtype=np.int64), None
-    if fitted.splits is None:
-        raise AssertionError("a fitted mechanism has splits")
-    numbers = fitted.splits.alpha[1:].tolist(), fitted.splits.spread[1:].tolist()
-    levels = model.plan.level_names[1:]
-    return table, tuple(LevelAlpha(*each) for each in zip(levels, *numbers, strict=True))
-
-
-def under_prior(mechanism: Certified, prior: tuple[LevelAlpha, ...] | None) -> Certified:
-    """Return the mechanism under a prior that a certificate states, or without one."""
-    from congenial.inference.best_table import BestTable
-    from congenial.inference.splits.empirical_bayes import LevelSplits
-
-    if prior is None:
-        if isinstance(mechanism, BestTable):
-            return cast(Certified, mechanism.projection)
-        return mechanism
-    if not isinstance(mechanism, BestTable):
-        raise ReleaseError("the certificate states a prior, and the plan's method has none.")
-    alpha = np.array([1.0, *(level.alpha for level in prior)])
-    spread = np.array([0.0, *(level.spread for level in prior)])
-    if alpha.size != mechanism.tree.depth or not (alpha > 0.0).all():
-        raise ReleaseError("the prior has no positive alpha for each level below the root.")
-    return cast(Certified, dataclasses.replace(mechanism, splits=LevelSplits(alpha, spread)))
