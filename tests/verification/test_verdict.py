@@ -321,6 +321,11 @@ def test_a_pinned_count_that_is_not_the_true_count_fails(sham):
     assert failed(sham) == ["simulation"]
 
 
+def test_a_simulation_of_a_plan_that_does_not_fit_its_nodes_fails(sham):
+    restate(sham, put("plan", "invariants", "publish_exactly", value=["Nowhere"]))
+    assert failed(sham) == ["guarantee"]
+
+
 def test_a_place_without_a_release_is_refused(tmp_path):
     assert failed(tmp_path) == ["files"]
     with pytest.raises(ReleaseError, match=r"there is no directory '.*nowhere'"):
