@@ -214,15 +214,7 @@ def by_inversion(
 def posterior_of_table(
     model: Model, value: IntArray, prior: Literal["flat", "poisson", "negative-binomial"] | Prior
 ) -> Posterior:
-    """Return the law of the confidential counts given a released table.
-
-    Notes
-    -----
-    The law of a release that was conditioned on bounds has a normaliser N(x) that depends on the
-    counts. The posterior is then exact for the prior times N(x), under which counts near their
-    bounds are rarer than under the prior. So intervals of sums of many such counts hold far less
-    often than asked, or never. Only intervals of leaves are of use, and only on average.
-    """
+    """Return the law of the confidential counts given a released table, see `Release.posterior`."""
     from congenial.inference.posteriors import posterior
 
     if model.plan.method.name != "conditioning":
@@ -241,8 +233,9 @@ def posterior_of_table(
 def posterior_ends(model: Model, value: IntArray) -> Ends | Obstacle:
     """Work out intervals of a release from its table alone, under a prior fitted to it.
 
-    Only the ends of leaves are of use, see `posterior_of_table`. Both the ends and the obstacle are
-    functions of the released table, so they cost no privacy.
+    Only the ends of leaves are of use: a posterior of the table does not undo the shift that bounds
+    give to sums. Both the ends and the obstacle are functions of the released table, so they cost
+    no privacy.
     """
     fixed = model.determined
     # a plan measures every leaf

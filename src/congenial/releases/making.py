@@ -28,10 +28,10 @@ from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins
 from congenial.releases.atomic_directory import write_aside
 from congenial.releases.certificate import Certificate, certify, write_certificate
-from congenial.releases.fixed import fixed
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model, build_model, choose_method, claim
+from congenial.releases.shared_facts import hash_of_shared_facts
 from congenial.releases.specification import LevelAlpha, Simulation
 from congenial.types import IntArray
 from congenial.wording import show
@@ -157,9 +157,7 @@ def release(
         say("writing")
         digests = _write_tables(place, model, drawn, found, counts, simulation)
         stated = state(model, reach, found)
-        certificate = certify(
-            model, guarantee, digests, stated, simulation=simulation, debit=debit, prior=drawn.prior
-        )
+        certificate = certify(model, guarantee, digests, stated, simulation, debit, drawn.prior)
         write_certificate(place / files.CERTIFICATE, certificate)
     log.info("released %d counts", len(model.domain))
     settled, odd = _settled(ledger, debit), odd_names(model.domain)
@@ -197,7 +195,7 @@ def _debit(
         release=out.name,
         cost=amount_of(guarantee.epsilon, guarantee.delta),
         neighbours=guarantee.neighbours,
-        fixes=fixed(model, base),
+        fixes=hash_of_shared_facts(model, base),
     )
 
 

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +15,7 @@ from congenial.accounting.mechanism import Certified
 from congenial.conditioning.chains import arviz_for
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.errors import ArgumentError, CongenialError, ReleaseError, UnsupportedError
+from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
 from congenial.inference import exports
 from congenial.inference.posteriors import Posterior, posterior
 from congenial.inference.priors import Prior
@@ -25,14 +24,13 @@ from congenial.namespaces import renamed
 from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
-from congenial.releases.certificate import Certificate, read_certificate
+from congenial.releases.certificate import Certificate, read_certificate, stated_plan
 from congenial.releases.directory import FileRows
 from congenial.releases.intervals import interval_columns, posterior_of_table
 from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
 from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import Columns, columns_of, tree_of, workload_of
 from congenial.types import IntArray
-from congenial.wording import reason_of
 
 # Larger counts show a damaged file: sums of counts up to this stay within 64 bits.
 _MOST = 2**53
@@ -136,15 +134,14 @@ class Release:
         Notes
         -----
         The law of a release that was conditioned on bounds has a normaliser N(x) that depends on
-        the counts: the probability that the noise alone keeps to the bounds. The posterior is then
-        exact for the prior times N(x), which takes counts near their bounds to be rarer than
-        `prior` does. So its intervals of leaves hold about as often as asked on average over
-        tables like this one, single ones far less often, such as a large count beside many near
-        zero; and those of counts above the leaves, and of sums, may hold far less often, or never,
-        as how far the noise of many small counts shifts their sums is not undone. How often those
-        of leaves hold was measured: the row "conditioning, ≥ 0, posterior" of ``python -m papers
-        coverage``. Intervals that are proved for every count are
-        `congenial.inference.inverted_intervals`.
+        the counts: the probability that the noise alone satisfies the bounds. The posterior is then
+        exact for the prior times N(x), under which counts near their bounds are rarer than under
+        `prior`. Its intervals of leaves hold about as often as asked on average over tables like
+        this one; for a single leaf, such as a large count beside many near zero, far less often.
+        Intervals of sums may hold far less often, or never: the posterior does not undo the shift
+        that the noise of many small counts gives to their sums. The row "conditioning, ≥ 0,
+        posterior" of ``python -m papers coverage`` has measured frequencies.
+        `congenial.inference.inverted_intervals` are proved for every count.
         """
         if self.measurements is not None:
             found = self.measurements
@@ -253,14 +250,7 @@ def read_release(directory: str | Path) -> Release:
                 f"{name} is not the file that the certificate of {place} names; run congenial "
                 "verify, and get the release anew."
             )
-    try:
-        plan = msgspec.convert(certificate.plan, Plan)
-    except (CongenialError, msgspec.ValidationError) as error:
-        raise ReleaseError(
-            f"the plan in the certificate of {place} is not one ({reason_of(error)}); get the "
-            "release anew."
-        ) from None
-    return read_files(place, certificate, plan)
+    return read_files(place, certificate, stated_plan(certificate))
 
 
 def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:

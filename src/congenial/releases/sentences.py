@@ -497,12 +497,7 @@ def _gamma_source(claim: Claim) -> str:
 
 
 def _compared(claim: Claim) -> tuple[str, ...]:
-    """Say how two releases are compared; for Gaussian noise also what zCDP is.
-
-    References
-    ----------
-    Bun and Steinke 2016, Definition 1.1.
-    """
+    """Say how two releases are compared; zCDP as in Bun and Steinke (2016), Definition 1.1."""
     measure = claim.measure
     parts = (
         f"delta is {claim.delta:.3g}, which includes the numerical error of the draw (at most "

@@ -24,7 +24,13 @@ from congenial.plan.plan import Plan, bounds_by_node
 from congenial.randomness import seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import ByPosterior, margins
-from congenial.releases.certificate import Certificate, check_debit, plan_digest, read_certificate
+from congenial.releases.certificate import (
+    Certificate,
+    check_debit,
+    plan_digest,
+    read_certificate,
+    stated_plan,
+)
 from congenial.releases.directory import STAMP, FileRows
 from congenial.releases.format_1 import FORMAT_1
 from congenial.releases.intervals import Intervals, as_likely, intervals, state
@@ -41,7 +47,7 @@ from congenial.releases.specification import (
 )
 from congenial.types import IntArray
 from congenial.verification.checks import TOLERANCE, Check, close, compare, judged
-from congenial.wording import reason_of, show
+from congenial.wording import show
 
 # Seed for the ties that `verify` breaks when it repeats imaging.
 _SEED = 0
@@ -111,9 +117,9 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     yield _hashes(place, certificate)
     yield _plan_hash(certificate)
     try:
-        plan = msgspec.convert(certificate.plan, Plan)
-    except (CongenialError, msgspec.ValidationError) as error:
-        yield Check("plan", False, f"the plan in the certificate is not one: {reason_of(error)}")
+        plan = stated_plan(certificate)
+    except ReleaseError as error:
+        yield Check("plan", False, str(error))
         return
     yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
     try:
