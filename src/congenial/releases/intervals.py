@@ -39,7 +39,7 @@ PRIOR: Literal["negative-binomial"] = "negative-binomial"
 # Largest sum of the squared noise scales of the leaves for which posterior intervals are computed,
 # and the least scale counted: a million leaves of scale 4 take half a minute and 2.4 GB.
 MOST_WORK, LEAST_SCALE = float(1 << 24), 4.0
-# Number of intervals that may differ on another machine, and the probability they may lose.
+# Most intervals that may differ between machines, and the probability that one may lose thereby.
 _FEW, _CLOSE = 32, 1e-7
 
 
@@ -48,8 +48,8 @@ class Intervals:
     """The intervals of one release."""
 
     basis: Basis  # How they were worked out; `ByPosterior` if an inversion was not possible.
-    known: BoolArray  # shape (n,)
-    # `lower` and `upper`: shape (n,): Ends, where known.
+    known: BoolArray  # shape (n,): Where there are intervals.
+    # `lower` and `upper`: shape (n,): Ends, where `known`.
     lower: IntArray
     upper: IntArray
     # `lower_all` and `upper_all`: shape (n,), or None: Ends of the intervals that hold for all

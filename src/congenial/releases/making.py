@@ -149,14 +149,14 @@ def release(
             model, counts = _counted(source, say)
         say("preparing the sampler")
         mechanism = choose_method(model)
-        guarantee, reach = _refuse_before_noise(model, mechanism, counts)
+        guarantee, error_margins = _refuse_before_noise(model, mechanism, counts)
         debit = _debit(ledger, model, guarantee, base, out)
         say("drawing")
         drawn = _draw(model, mechanism, counts, randomness)
-        found = intervals(model, mechanism, reach, drawn.counts, drawn.measurements)
+        found = intervals(model, mechanism, error_margins, drawn.counts, drawn.measurements)
         say("writing")
         digests = _write_tables(place, model, drawn, found, counts, simulation)
-        stated = state(model, reach, found)
+        stated = state(model, error_margins, found)
         certificate = certify(model, guarantee, digests, stated, simulation, debit, drawn.prior)
         write_certificate(place / files.CERTIFICATE, certificate)
     log.info("released %d counts", len(model.domain))
@@ -186,7 +186,7 @@ def _ledger(plan: Plan, base: Path) -> Path | None:
 def _debit(
     ledger: Path | None, model: Model, guarantee: Guarantee, base: Path, out: Path
 ) -> Debit | None:
-    """Debit a release; the draw follows at once, with nothing between them that could fail."""
+    """Debit a release; nothing that could fail comes between the debit and the draw."""
     if ledger is None:
         return None
     return reserve(

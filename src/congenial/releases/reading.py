@@ -32,7 +32,7 @@ from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import Columns, columns_of, tree_of, workload_of
 from congenial.types import IntArray
 
-# Larger counts show a damaged file: sums of counts up to this stay within 64 bits.
+# A larger count shows a damaged file. Sums of 1,023 counts of this size fit into 64 bits.
 _MOST = 2**53
 
 
@@ -269,7 +269,10 @@ def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
     if plan.release.measurements:
         measured = _read(place, plan, files.MEASUREMENTS, COLUMNS, stamped=stamped)
         named = [name for name, _ in parquet.columns].index("value")  # number of columns of keys
-        if [row[:named] for row in measured[1].rows] != [row[:named] for row in rows]:
+        own = measured[1].rows
+        if len(own) != len(rows) or any(
+            one[:named] != row[:named] for one, row in zip(own, rows, strict=True)
+        ):
             raise ReleaseError(
                 f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
                 "order."

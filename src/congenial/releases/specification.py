@@ -18,7 +18,7 @@ from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
 from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
-from congenial.plan.plan import Plan, bounds_by_node
+from congenial.plan.plan import bounds_by_node
 from congenial.plan.sections import PRODUCTS, Product
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model, exposed
@@ -27,6 +27,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Nonnegative = Annotated[float, msgspec.Meta(ge=0.0)]
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 NodePath = tuple[str, ...]
+NodeSource = Literal["lookup", "file", "data", "plan"]
 GammaSource = Literal["equalities", "proved-bound", "whole-orders", "trivial", "post-processing"]
 
 # Name of the check of each part, and the subject that it compares.
@@ -47,6 +48,10 @@ PARTS_OF_GUARANTEE = MappingProxyType(
         "worst_neighbours": ("worst neighbours", "the pair that the guarantee charges the most"),
         "proofs": ("proofs", "the proofs that the guarantee rests on"),
     }
+)
+# Where the nodes come from, by the plan's key hierarchy.domain; another value names a file.
+_SOURCES_OF_NODES: MappingProxyType[str | None, NodeSource] = MappingProxyType(
+    {None: "plan", "lookup": "lookup", "data": "data"}
 )
 # The kind of each source of gamma.
 SOURCES: MappingProxyType[str, GammaSource] = MappingProxyType(
@@ -77,7 +82,7 @@ class Domain(Part, frozen=True):
 
     # Where the list of nodes comes from: the plan's lookup, another file, the rows ("data"), or the
     # plan itself, which has the root alone.
-    source: Literal["lookup", "file", "data", "plan"]
+    source: NodeSource
     public: bool  # Whether the list of nodes is known without the confidential rows.
     levels: tuple[LevelNodes, ...]  # The levels, coarse to fine.
     # The SQL condition that a row meets to be counted; null if every row is counted.
@@ -318,7 +323,7 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
     plan, given = model.plan, model.plan.hierarchy.domain
     return Specification(
         domain=Domain(
-            source=_source(plan),
+            source=_SOURCES_OF_NODES.get(given, "file"),
             public=given != "data",
             levels=tuple(
                 LevelNodes(level.name, level.nodes, level.exact) for level in model.levels
@@ -332,16 +337,6 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
         published=tuple(p for p in PRODUCTS if p in plan.release.publish),
         guarantee=claim_of(model, guarantee),
     )
-
-
-def _source(plan: Plan) -> Literal["lookup", "file", "data", "plan"]:
-    match plan.hierarchy.domain:
-        case None:
-            return "plan"
-        case "lookup" | "data" as given:
-            return given
-        case _:
-            return "file"
 
 
 def claim_of(model: Model, guarantee: Guarantee) -> Claim:
@@ -381,12 +376,11 @@ def worst_neighbours(model: Model, guarantee: Guarantee) -> WorstNeighbours:
 
 def _invariants(model: Model) -> tuple[Mandate, ...]:
     found: list[Mandate] = [WholeNumbers(), SumsOfParts(int((~model.domain.is_leaf).sum()))]
-    listed = model.plan.invariants.publish_exactly
-    if listed:
-        found.append(PublishedExactly(int(model.resolved.pinned.sum()), listed))
-    if model.plan.invariants.nonnegative:
-        found.append(NoneNegative())
     given = model.plan.invariants
+    if given.publish_exactly:
+        found.append(PublishedExactly(int(model.resolved.pinned.sum()), given.publish_exactly))
+    if given.nonnegative:
+        found.append(NoneNegative())
     low, high = bounds_by_node(model.plan, model.domain)
     if given.at_least:
         found.append(BoundedBelow(int(np.isfinite(low).sum()), given.at_least))
