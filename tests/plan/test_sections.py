@@ -14,7 +14,9 @@ from congenial.errors import PlanError
 from congenial.imaging.closest import Norm
 from congenial.plan import sections
 from congenial.plan.sections import OWN_COLUMNS, Accuracy, Publication
-from congenial.releases import directory as files
+from congenial.releases.intervals import interval_columns
+from congenial.releases.measurements import COLUMNS
+from congenial.releases.rows import columns_of
 from support.plan_texts import GOOD, changed, refusal
 
 
@@ -273,10 +275,10 @@ def test_sums_have_names_and_name_each_node_once():
 def test_a_level_may_not_have_the_name_of_a_column_of_the_files():
     made = {
         name
-        for simultaneous in (("lower", "upper"), ("lower", "upper", "level_lower", "level_upper"))
+        for ends in map(interval_columns, (False, True))
         for name, _ in (
-            *files.table_columns((), intervals=simultaneous, truth=True, stamped=True),
-            *files.measurement_columns((), stamped=True),
+            *columns_of((), ("value", *ends, "truth"), readings=(), stamped=True),
+            *columns_of((), COLUMNS, readings=(), stamped=True),
         )
     }
     assert made == set(OWN_COLUMNS)

@@ -87,7 +87,7 @@ def test_a_sum_beyond_the_grid_has_a_larger_margin_and_nonsense_is_refused():
 def test_under_equalities_margins_are_the_exact_intervals_of_the_nodes(fans, exact):
     model = made(fans, exact=exact)
     found = margins(model, choose_method(model))
-    assert found.source == "law"
+    assert found.basis.source == "law"
     asked = [choose_method(model).interval(v, 1.0 - SHARE)[1] for v in range(len(model.tree))]
     assert found.margin.tolist() == asked
 

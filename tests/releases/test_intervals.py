@@ -26,7 +26,7 @@ def test_under_bounds_there_are_margins_of_exact_counts_alone():
         )
         found = margins(model, choose_method(model))
         if method == "conditioning":  # its intervals are worked out once it is drawn
-            assert found.source == "inversion"
+            assert found.basis.source == "inversion"
             found = replace(found, basis=NoIntervals(("bounds-bind",)))
         assert found.basis == NoIntervals(("bounds-bind",))
         assert found.margin.tolist() == [0] + [UNKNOWN] * 7

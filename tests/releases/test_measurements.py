@@ -282,7 +282,7 @@ def test_a_release_without_them_replaces_one_with_them_whole(tmp_path):
 
 def test_a_simulation_is_stamped_in_every_row(tmp_path):
     release(city_plan(tmp_path, "l2"), tmp_path / "out", base=tmp_path, simulate=1)
-    _, table = files.read_measurement_tables(tmp_path / "out")
+    _, table = files.read_tables(tmp_path / "out", files.MEASUREMENTS)
     assert set(table.column("note")) == {files.STAMP}
     assert cg.inference.read_measurements(tmp_path / "out").y[0] == sum(TRIPS.values())
     assert failed(tmp_path / "out") == []

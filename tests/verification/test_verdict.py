@@ -9,14 +9,17 @@ import duckdb
 import pytest
 
 from congenial.data.counts import build_domain
-from congenial.errors import ReleaseError
-from congenial.plan.plan import read_plan
+from congenial.errors import PlanError, ReleaseError
+from congenial.plan.plan import parse_plan, read_plan
+from congenial.preview.explanation import as_text, explain
 from congenial.releases import directory as files
 from congenial.releases.certificate import plan_digest
 from congenial.releases.making import release
 from congenial.releases.model import build_model
+from congenial.report.write import report
 from congenial.verification.verdict import verify
 from support.city import make_city
+from support.edited import failed
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +42,6 @@ def real(pristine, tmp_path):
 def sham(pristine, tmp_path):
     """Return a simulation of its own to spoil."""
     return shutil.copytree(pristine / "sham", tmp_path / "sham")
-
-
-def failed(directory):
-    """Return the names of the checks that fail."""
-    return [check.name for check in verify(directory) if not check.passed]
 
 
 def restate(directory, change, *, rehash=True):
@@ -323,6 +321,11 @@ def test_a_pinned_count_that_is_not_the_true_count_fails(sham):
     assert failed(sham) == ["simulation"]
 
 
+def test_a_simulation_of_a_plan_that_does_not_fit_its_nodes_fails(sham):
+    restate(sham, put("plan", "invariants", "publish_exactly", value=["Nowhere"]))
+    assert failed(sham) == ["guarantee"]
+
+
 def test_a_place_without_a_release_is_refused(tmp_path):
     assert failed(tmp_path) == ["files"]
     with pytest.raises(ReleaseError, match=r"there is no directory '.*nowhere'"):
@@ -376,3 +379,45 @@ def test_an_error_made_smaller_than_the_engine_s_is_noticed(real):
     text["guarantee"]["numerical_error"] = 0.0
     file.write_text(json.dumps(text), encoding="utf-8")
     assert "numerical error" in {check.name for check in verify(real) if not check.passed}
+
+
+EXACT = 'publish_exactly = ["root"]'
+
+
+@pytest.mark.parametrize("part", ["lower + 1 AS lower", "upper - 1 AS upper", "both", "stated"])
+@pytest.mark.parametrize("version", [None, "0.0.9"])
+def test_simulated_ends_pass_for_every_version(tmp_path, part, version):
+    made = make_city(tmp_path, method='name = "imaging"', invariants=EXACT)
+    release(read_plan(made), tmp_path / "out", base=tmp_path)
+    here = tmp_path / "out"
+    if version:
+        restate(here, lambda stated: stated["versions"].update(congenial=version))
+    assert failed(here) == []
+    if part == "stated":
+
+        def narrow(stated):
+            stated["accuracy"]["levels"][2]["margin"] -= 1
+
+        restate(here, narrow)
+    else:
+        part = "lower + 1 AS lower, upper - 1 AS upper" if part == "both" else part
+        retable(here, f"SELECT * REPLACE ({part}) FROM t")
+    assert failed(here) == ["intervals"]
+
+
+def test_names_of_sums_and_versions_break_no_line(tmp_path):
+    asked = 'sums = { "x\\u001b[31m\\nred" = ["Arden"], plain = ["Brook"] }'
+    plan = read_plan(make_city(tmp_path, accuracy=asked, invariants=EXACT))
+    lines = as_text(explain(plan, tmp_path)).splitlines()
+    assert any(line.startswith(r"The sum 'x\x1b[31m\nred': within ±") for line in lines)
+    assert any(line.startswith("The sum plain: within ±") for line in lines)
+    release(plan, tmp_path / "out", base=tmp_path)
+    restate(tmp_path / "out", lambda stated: stated["versions"].update(congenial="0.0\x1b[2J"))
+    page = report(tmp_path / "out", tmp_path / "page.html").read_text()
+    assert "\x1b" not in page
+    assert r"x\x1b[31m\nred" in page and r"0.0\x1b[2J" in page
+    text = (tmp_path / "plan.toml").read_text()
+    text = text.replace('["Arden"]', "[]")
+    with pytest.raises(PlanError) as told:
+        parse_plan(text)
+    assert "\x1b" not in str(told.value) and "\n" not in str(told.value)

@@ -452,7 +452,7 @@ def _margins(explanation: Explanation) -> list[str]:
     share = confidence(plan.accuracy.confidence)
     text = f"Intervals of {share}, in the columns lower and upper. {explanation.intervals}"
     lines = ["", text]
-    later = " before it is drawn" if found.source == "inversion" else ""
+    later = " before it is drawn" if found.basis.source == "inversion" else ""
     unknown = f"no margin is known{later}"
     within = _within(explanation)
     for asked in found.sums:
@@ -475,7 +475,7 @@ def _margins(explanation: Explanation) -> list[str]:
 def _within(explanation: Explanation) -> str:
     """Say which numbers a margin is of: bounds bend the error of a count, not of a measurement."""
     found = explanation.margins
-    return "estimate within" if found and found.source == "measurements" else "within"
+    return "estimate within" if found and found.basis.source == "measurements" else "within"
 
 
 def _table(explanation: Explanation) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
@@ -36,7 +37,6 @@ Obstacle = Literal[
     "posterior-error-not-bounded",
     "posterior-has-no-prior",
 ]
-Source = Literal["law", "simulation", "measurements", "inversion", "posterior", "none"]
 
 # Marks a node whose error margin is not known.
 UNKNOWN = -1
@@ -50,11 +50,20 @@ RISK = 3e-5
 _SEED = 20_261_121
 
 
-class ByLaw(Kind, frozen=True, tag="law"):
+class BasisKind(Kind, frozen=True):
+    """How the intervals of a release were worked out, or why there are none."""
+
+    @property
+    def source(self) -> str:
+        """The kind."""
+        return str(self.__struct_config__.tag)
+
+
+class ByLaw(BasisKind, frozen=True, tag="law"):
     """Intervals by the law of the error, which under equalities is the same for all counts."""
 
 
-class BySimulation(Kind, frozen=True, tag="simulation"):
+class BySimulation(BasisKind, frozen=True, tag="simulation"):
     """Intervals by the law of the error, from the quantiles of simulated releases."""
 
     releases: Annotated[int, msgspec.Meta(ge=1)]  # Number of simulated releases.
@@ -62,21 +71,21 @@ class BySimulation(Kind, frozen=True, tag="simulation"):
     risk: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 
-class ByMeasurements(Kind, frozen=True, tag="measurements"):
+class ByMeasurements(BasisKind, frozen=True, tag="measurements"):
     """Intervals around the published measurements, or sums of them, by the law of their noise."""
 
 
-class ByInversion(Kind, frozen=True, tag="inversion"):
+class ByInversion(BasisKind, frozen=True, tag="inversion"):
     """Intervals by inversion, worked out from the released table alone."""
 
 
-class ByPosterior(Kind, frozen=True, tag="posterior"):
+class ByPosterior(BasisKind, frozen=True, tag="posterior"):
     """Intervals of leaves by the posterior under a prior fitted to the table; none is proved."""
 
     not_by_inversion: Obstacle  # Why the intervals are not those by inversion.
 
 
-class NoIntervals(Kind, frozen=True, tag="none"):
+class NoIntervals(BasisKind, frozen=True, tag="none"):
     """No intervals except of exact counts."""
 
     obstacles: tuple[Obstacle, ...]  # Why each way to work out intervals failed.
@@ -84,11 +93,6 @@ class NoIntervals(Kind, frozen=True, tag="none"):
 
 # Basis of the intervals of a release.
 Basis = ByLaw | BySimulation | ByMeasurements | ByInversion | ByPosterior | NoIntervals
-
-
-def source_of(basis: Basis) -> Source:
-    """Return the kind of a basis."""
-    return cast(Source, basis.__struct_config__.tag)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +107,6 @@ class Margins:
     # shape (n,), or None: Margins that hold for all counts of a level at once.
     together: IntArray | None
     sums: tuple[SumMargin, ...]
-
-    @property
-    def source(self) -> Source:
-        """The kind of the basis."""
-        return source_of(self.basis)
 
 
 @dataclass(frozen=True)
@@ -172,10 +171,11 @@ def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
     out = []
     for level in model.levels:
         here = model.domain.level == level.depth
-        margin = _largest(found.margin[here])
-        together = None if found.together is None else _largest(found.together[here])
-        target = required.get(level.name)
-        target = None if target is None else float(target)
+        margin, together = (
+            None if each is None or (each[here] == UNKNOWN).any() else int(each[here].max())
+            for each in (found.margin, found.together)
+        )
+        target = float(required[level.name]) if level.name in required else None
         met = None if target is None or margin is None else margin <= target
         out.append(LevelAccuracy(level.name, margin, together, target, met))
     return tuple(out)
@@ -184,17 +184,13 @@ def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
 def simulated_releases(model: Model) -> int:
     """Number of releases simulated for the margins of images; 0 if memory allows too few.
 
-    Fewer simulations give wider margins, which hold all the same.
+    Fewer simulations give wider margins, which still hold.
     """
     alpha, n = model.plan.accuracy.alpha, len(model.domain)
-    # the largest of this number of errors is an error margin
+    # the largest error of this number of releases is an error margin
     least = math.ceil(math.log(RISK) / math.log1p(-alpha)) + 1
     draws = min(max(DRAWS, least), max(VALUES // n, min(max(FEWER, least), MOST_VALUES // n)))
     return draws if draws >= least else 0
-
-
-def _largest(margin: IntArray) -> int | None:
-    return None if (margin == UNKNOWN).any() else int(margin.max())
 
 
 def _of_law(model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]]) -> Margins:
@@ -207,9 +203,7 @@ def _of_law(model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]]
             here = (model.domain.level == depth) & ~fixed
             if here.any():  # a union bound over the level; it widens margins little
                 together[here] = error_margins(engine, alpha / float(here.sum()))[here]
-    draws = simulated_releases(model)
-    sums = _simulated_sums(model, engine, draws, named)
-    return Margins(ByLaw(), margin, together, sums)
+    return Margins(ByLaw(), margin, together, _simulated_sums(model, engine, named))
 
 
 def _of_images(
@@ -218,8 +212,7 @@ def _of_images(
     draws = simulated_releases(model)
     if not draws:
         return _none(model, named, NoIntervals(("too-many-counts",)))
-    alpha = cautious(model, draws)
-    source = seeded(_SEED)
+    alpha, source = _cautious(model, draws), seeded(_SEED)
     margin = error_margins(engine, alpha, size=draws, rng=source)
     together = None
     if model.plan.accuracy.simultaneous:
@@ -227,12 +220,12 @@ def _of_images(
         here = [np.flatnonzero(model.domain.level == depth) for depth in range(model.domain.depth)]
         found = stretched(engine, margin, here, alpha, size=draws, rng=source)
         together[np.concatenate(here)] = np.concatenate(found)
-    sums = _simulated_sums(model, engine, draws, named)
+    sums = _simulated_sums(model, engine, named)
     return Margins(BySimulation(draws, RISK), margin, together, sums)
 
 
-def cautious(model: Model, draws: int) -> float:
-    """Alpha less the simulation error of `draws` draws, as many as `simulated_releases`."""
+def _cautious(model: Model, draws: int) -> float:
+    """Alpha less the simulation error of `draws` draws, whose number is `simulated_releases`."""
     found = cautious_alpha(model.plan.accuracy.alpha, draws, RISK)
     if found is None:
         raise AssertionError("enough releases are simulated")
@@ -240,20 +233,15 @@ def cautious(model: Model, draws: int) -> float:
 
 
 def _simulated_sums(
-    model: Model,
-    engine: Conditioned | Imaged | TopDown,
-    draws: int,
-    named: dict[str, tuple[int, ...]],
+    model: Model, engine: Conditioned | Imaged | TopDown, named: dict[str, tuple[int, ...]]
 ) -> tuple[SumMargin, ...]:
-    if not named or not draws:
-        return tuple(SumMargin(name, nodes, None) for name, nodes in named.items())
-    alpha = cautious(model, draws)
-    found = error_margins_of_sums(
-        engine, list(named.values()), alpha, size=draws, rng=seeded(_SEED)
-    )
+    found: Sequence[int | None] = [None] * len(named)
+    draws = simulated_releases(model)
+    if named and draws:
+        alpha, sums = _cautious(model, draws), list(named.values())
+        found = error_margins_of_sums(engine, sums, alpha, size=draws, rng=seeded(_SEED))
     return tuple(
-        SumMargin(name, nodes, margin)
-        for (name, nodes), margin in zip(named.items(), found, strict=True)
+        SumMargin(*each, margin) for each, margin in zip(named.items(), found, strict=True)
     )
 
 
@@ -291,12 +279,9 @@ def _of_measurements(model: Model, named: dict[str, tuple[int, ...]]) -> Margins
         times[list(nodes)] = 1
         for below, above in reversed(_upwards(model, summed)):
             np.add.at(times, below, times[above])
-        counted = measured & (times > 0)
-        margin_of_sum = 0
-        if counted.any():
-            margin_of_sum = error_margin_of_noise_sum(
-                noise, scales[counted], alpha, times=times[counted]
-            )
+        margin_of_sum = error_margin_of_noise_sum(
+            noise, scales[measured], alpha, times=times[measured]
+        )
         sums.append(SumMargin(name, nodes, margin_of_sum))
     return Margins(ByMeasurements(), margin, together, tuple(sums))
 
@@ -333,7 +318,7 @@ def estimates(model: Model, value: IntArray, measured: IntArray) -> IntArray:
 def _margin_of_sums(
     noise: NoiseLaw, kinds: FloatArray, parts: IntArray, alpha: FloatArray
 ) -> IntArray:
-    """Margin of each sum of measurements; sums of like noise share the work."""
+    """Margin of each sum of measurements, worked out once for sums of equal noise."""
     alike, at = np.unique(np.column_stack((parts, alpha)), axis=0, return_inverse=True)
     found = [
         error_margin_of_noise_sum(

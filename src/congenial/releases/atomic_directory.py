@@ -92,7 +92,7 @@ def _make_beside(out: Path) -> Path:
     # the name need not be secret: the files in it are already private
     attempt = 0
     while True:
-        # a name may have 255 bytes, and a sign four
+        # a name may have 255 bytes, and a character takes up to four
         place = out.parent / f".{out.name[:50]}.{os.getpid()}.{attempt}.partial"
         try:
             place.mkdir()

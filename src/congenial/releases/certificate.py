@@ -22,7 +22,7 @@ import msgspec
 from congenial import __version__
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
-from congenial.errors import ReleaseError
+from congenial.errors import CongenialError, ReleaseError
 from congenial.ledger.records import Debit
 from congenial.plan.plan import Plan
 from congenial.releases import sentences
@@ -66,7 +66,6 @@ def certify(
     guarantee: Guarantee,
     files: Mapping[str, str],
     accuracy: StatedAccuracy,
-    *,
     simulation: Simulation | None = None,
     debit: Debit | None = None,
     prior: tuple[LevelAlpha, ...] | None = None,
@@ -118,15 +117,26 @@ def plain_plan(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain data; an absolute path is cut to the file's name."""
     found = msgspec.to_builtins(plan)
     data, hierarchy, privacy = found["data"], found["hierarchy"], found["privacy"]
-    data["source"] = _bare(data["source"])
-    if data.get("lookup") is not None:
-        data["lookup"]["source"] = _bare(data["lookup"]["source"])
-    if hierarchy["domain"] is not None:
-        hierarchy["domain"] = _bare(hierarchy["domain"])
-    if privacy["ledger"] is not None:
-        privacy["ledger"] = _bare(privacy["ledger"])
+    for part, key in (
+        (data, "source"),
+        (data.get("lookup") or {}, "source"),
+        (hierarchy, "domain"),
+        (privacy, "ledger"),
+    ):
+        if part.get(key) is not None:
+            part[key] = _bare(part[key])
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
     return plain
+
+
+def stated_plan(certificate: Certificate) -> Plan:
+    """Return the plan that a certificate states."""
+    try:
+        return msgspec.convert(certificate.plan, Plan)
+    except (CongenialError, msgspec.ValidationError) as error:
+        raise ReleaseError(
+            f"the plan in the certificate is not one ({reason_of(error)}); get the release anew."
+        ) from None
 
 
 def plan_digest(plan: Mapping[str, Any]) -> str:
@@ -152,7 +162,6 @@ def write_certificate(path: Path, certificate: Certificate) -> None:
 
 def read_certificate(path: Path) -> Certificate:
     """Read a certificate."""
-    reason = ""
     try:
         raw = path.read_bytes()
         # msgspec would accept a repeated key and deep nesting, so json checks these first
@@ -163,18 +172,15 @@ def read_certificate(path: Path) -> Certificate:
         found = msgspec.convert(plain, Certificate)
         _check_time(found.made)
     except OSError as error:
-        reason = error.strerror or "unreadable"
+        reason = (error.strerror or "unreadable").lower()
         raise ReleaseError(
-            f"the certificate {path.name} cannot be read ({reason.lower()}); get the release anew."
+            f"the certificate {path.name} cannot be read ({reason}); get the release anew."
         ) from None
-    except RecursionError:
-        reason = "it is nested too deep"
-    except ValueError as error:  # msgspec's errors and bytes that are not UTF-8 are ValueErrors too
-        reason = reason_of(error)
-    if reason:
+    except (RecursionError, ValueError) as error:  # ValueError: msgspec's, or no UTF-8
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else reason_of(error)
         raise ReleaseError(
             f"the certificate {path.name} is not one ({reason}); get the release anew."
-        )
+        ) from None
     return found
 
 

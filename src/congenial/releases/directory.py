@@ -6,7 +6,6 @@ import csv
 import glob
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -14,20 +13,26 @@ from pathlib import Path
 from typing import TypeVar
 
 import duckdb
-import numpy as np
 
 from congenial.data.memory import allowance
 from congenial.data.sources import identifier, literal
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.durability.signals import uninterrupted
-from congenial.errors import ReleaseError, StructureError
-from congenial.releases.query_rows import columns_of_margins, key_cells
+from congenial.errors import ReleaseError
+from congenial.releases.rows import (
+    FORMULA,
+    NUMBER,
+    Columns,
+    cell,
+    columns_of,
+    key_cells,
+    without_apostrophe,
+)
 from congenial.types import IntArray
 from congenial.wording import show
 
 T = TypeVar("T")
-Columns = tuple[tuple[str, str], ...]
 
 CSV = "release.csv"
 PARQUET = "release.parquet"
@@ -35,19 +40,12 @@ CERTIFICATE = "certificate.json"
 MEASUREMENTS_CSV = "measurements.csv"
 MEASUREMENTS_PARQUET = "measurements.parquet"
 MARKER = "SIMULATION_NOT_PRIVATE.txt"
-ALWAYS = (CERTIFICATE, CSV, PARQUET)
+TABLE = (CSV, PARQUET)
+ALWAYS = (CERTIFICATE, *TABLE)
 # Written later by `congenial report`; the certificate does not list it.
 REPORT = "report.html"
 MEASUREMENTS = (MEASUREMENTS_CSV, MEASUREMENTS_PARQUET)
 ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT)
-# The first pattern is text that a spreadsheet would run as a formula, after any apostrophes. The
-# second is numbers, which only look like formulas. The CSV file puts one apostrophe before such
-# text, and its reader removes it. Python and DuckDB read both patterns alike.
-_FORMULA = "^'*[ \t\r\n]*[=+@\uff0b\uff0d\uff1d\uff20-]"
-_NUMBER = "'*[+-]?[0-9]+([.][0-9]+)?"
-# A name that may need quotes or an apostrophe: its ends are no letters or digits, or it has
-# characters of CSV's own.
-_UNLIKE_ITS_CELL = r'(?m)^(?!\w(?:[^",\r\n]*\w)?$)'
 # Rows read at a time.
 _BATCH = 100_000
 # Types of columns that releases have.
@@ -62,7 +60,7 @@ MARKER_TEXT = f"{STAMP}\n"
 class FileRows:
     """A released table as read from a file."""
 
-    columns: tuple[tuple[str, str], ...]  # Name and DuckDB type of each column.
+    columns: Columns
     # One a node; integers where the column has an integer type, else text or None.
     rows: list[tuple[object, ...]]
 
@@ -98,44 +96,6 @@ def is_text(path: Path) -> bool:
         return False
 
 
-def table_columns(
-    level_names: Sequence[str],
-    *,
-    readings: Sequence[str] = (),
-    intervals: Sequence[str] = (),
-    truth: bool = False,
-    stamped: bool = False,
-) -> Columns:
-    """Name and type of each column of a released table.
-
-    `readings` are the attributes and groups of a table, whose counts are named by margin too.
-    """
-    extra = [*intervals, *(["truth"] if truth else [])]
-    own = [("value", "BIGINT"), *((v, "BIGINT") for v in extra)]
-    return _columns(level_names, readings, own, stamped)
-
-
-def measurement_columns(
-    level_names: Sequence[str], *, readings: Sequence[str] = (), stamped: bool
-) -> Columns:
-    """Name and type of each column of the measurements."""
-    own = [("measurement", "BIGINT"), ("noise", "VARCHAR"), ("scale", "DOUBLE")]
-    return _columns(level_names, readings, own, stamped)
-
-
-def _columns(
-    level_names: Sequence[str],
-    readings: Sequence[str],
-    own: Sequence[tuple[str, str]],
-    stamped: bool,
-) -> Columns:
-    paths = [(name, "VARCHAR") for name in level_names]
-    if readings:
-        paths += columns_of_margins(readings)
-    note = [("note", "VARCHAR")] if stamped else []
-    return (("level", "BIGINT"), ("level_name", "VARCHAR"), *paths, *own, *note)
-
-
 def write_tables(
     directory: Path,
     level_names: Sequence[str],
@@ -148,50 +108,35 @@ def write_tables(
     stamped: bool = False,
 ) -> None:
     """Write the released table twice, as CSV and from that as Parquet."""
-    ends = dict(intervals or {})
-    columns = table_columns(
-        level_names,
-        readings=readings,
-        intervals=tuple(ends),
-        truth=truth is not None,
-        stamped=stamped,
-    )
-    own: list[Sequence[object]] = [value.tolist(), *ends.values()]
+    own: dict[str, Sequence[object]] = {"value": value.tolist(), **(intervals or {})}
     if truth is not None:
-        own.append(truth.tolist())
-    lines = _lines(level_names, domain, readings, own, stamped)
-    _write_both(directory, (CSV, PARQUET), columns, lines)
+        own["truth"] = truth.tolist()
+    write_columns(directory, TABLE, level_names, domain, own, readings=readings, stamped=stamped)
 
 
-def write_measurements(
+def write_columns(
     directory: Path,
+    names: tuple[str, str],
     level_names: Sequence[str],
     domain: Tree | Workload,
-    measured: Sequence[int | None],
-    noise: Sequence[str],
-    scale: Sequence[float | None],
+    own: Mapping[str, Sequence[object]],
     *,
     readings: Sequence[str] = (),
     stamped: bool = False,
 ) -> None:
-    """Write the noisy measurements twice, as CSV and from that as Parquet, a row a node."""
-    columns = measurement_columns(level_names, readings=readings, stamped=stamped)
-    lines = _lines(level_names, domain, readings, [measured, noise, scale], stamped)
-    _write_both(directory, MEASUREMENTS, columns, lines)
-
-
-def _write_both(
-    directory: Path, names: tuple[str, str], columns: Columns, lines: Iterator[str]
-) -> None:
+    """Write columns of numbers twice, as CSV and from that as Parquet: a row a count."""
+    columns = columns_of(level_names, tuple(own), readings=readings, stamped=stamped)
+    keys, end = key_cells(level_names, domain, readings), f",{STAMP}\n" if stamped else "\n"
+    numbers = [("" if entry is None else str(entry) for entry in column) for column in own.values()]
     with (directory / names[0]).open("w", encoding="utf-8", newline="") as file:
-        file.write(",".join(_cell(name) for name, _ in columns) + "\n")
-        for line in lines:
-            file.write(line)
+        file.write(",".join(cell(name) for name, _ in columns) + "\n")
+        for key, *entries in zip(keys, *numbers, strict=True):
+            file.write(f"{key}{','.join(entries)}{end}")
     types = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns)
     texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
     bare = ", ".join(
-        f"CASE WHEN starts_with({c}, '''') AND regexp_matches({c}, {literal(_FORMULA)}) AND NOT "
-        f"regexp_full_match({c}, {literal(_NUMBER)}) THEN substr({c}, 2) ELSE {c} END AS {c}"
+        f"CASE WHEN starts_with({c}, '''') AND regexp_matches({c}, {literal(FORMULA)}) AND NOT "
+        f"regexp_full_match({c}, {literal(NUMBER)}) THEN substr({c}, 2) ELSE {c} END AS {c}"
         for c in texts
     )
     written = _path(directory / names[0])
@@ -204,17 +149,15 @@ def _write_both(
         )
 
 
-def read_tables(directory: Path) -> tuple[FileRows, FileRows]:
-    """Read the released table from the CSV and from the Parquet file.
+def read_tables(directory: Path, names: tuple[str, str] = TABLE) -> tuple[FileRows, FileRows]:
+    """Read a table of a release from its CSV and from its Parquet file.
 
     Every CSV value is text, whatever it looks like, and empty text where there is none.
     """
-    return _read_both(directory, (CSV, PARQUET))
-
-
-def read_measurement_tables(directory: Path) -> tuple[FileRows, FileRows]:
-    """Read the measurements from the CSV and from the Parquet file, as `read_tables` does."""
-    return _read_both(directory, MEASUREMENTS)
+    csv, parquet = (directory / name for name in names)
+    found = _read_csv(csv)
+    # a CSV file is as large as its text, which bounds the text of the same table in Parquet
+    return found, _read_parquet(parquet, rows=len(found.rows), text=csv.stat().st_size)
 
 
 def read_table(path: Path) -> FileRows:
@@ -223,104 +166,10 @@ def read_table(path: Path) -> FileRows:
     return _read_parquet(path, rows=memory // _ROW, text=memory)
 
 
-def tree_of(table: FileRows, level_names: Sequence[str], what: str) -> Tree:
-    """Rebuild the tree of a table of nodes, in the order of its rows."""
-    names = tuple(level_names)
-    if not table.rows:
-        raise ReleaseError(f"{what} holds no row.")
-    paths: list[tuple[object, ...]] = []
-    for at, row in enumerate(table.rows):
-        parts = row[2 : 2 + len(names)]
-        path = tuple(part for part in parts if part is not None)
-        if not path or parts[: len(path)] != path:
-            raise ReleaseError(f"row {at + 1} of {what} has a gap in its path.")
-        if row[:2] != (len(path) - 1, names[len(path) - 1]):
-            raise ReleaseError(f"the row of {_shown(path)} names another level than its path has.")
-        paths.append(path)
-    index = {path: at for at, path in enumerate(paths)}
-    for at, path in enumerate(paths):
-        if index[path] != at:
-            raise ReleaseError(f"the node {_shown(path)} has more than one row.")
-        if len(path) > 1 and path[:-1] not in index:
-            raise ReleaseError(f"the node {_shown(path)} has no row for its parent.")
-    parents = [index[path[:-1]] if len(path) > 1 else -1 for path in paths]
-    try:
-        return Tree.from_parents(
-            np.array(parents, dtype=np.int64), [str(path[-1]) for path in paths]
-        )
-    except StructureError as error:
-        raise ReleaseError(f"the rows of {what} are no tree: {error}") from None
-
-
-def _shown(path: tuple[object, ...]) -> str:
-    return "/".join(map(str, path))
-
-
 def sha256(path: Path) -> str:
     """Return the SHA-256 digest of a file, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _lines(
-    level_names: Sequence[str],
-    domain: Tree | Workload,
-    readings: Sequence[str],
-    own: Sequence[Sequence[object]],
-    stamped: bool,
-) -> Iterator[str]:
-    """Yield a line a count: its key, and its entry of each column of its own, empty for None."""
-    if isinstance(domain, Workload):
-        named = key_cells(domain, readings, _cell)
-    else:
-        named = _paths(level_names, domain)
-    end = f",{STAMP}\n" if stamped else "\n"
-    texts = [("" if entry is None else str(entry) for entry in column) for column in own]
-    for key, *entries in zip(named, *texts, strict=True):
-        yield f"{key}{','.join(entries)}{end}"
-
-
-def _paths(level_names: Sequence[str], tree: Tree) -> Iterator[str]:
-    """Yield the cells of each node's level and path, with commas between and after."""
-    parents, level, cells = tree.parents.tolist(), tree.short_level.tolist(), _cells(tree.names)
-    depth, labels = len(level_names), _cells(level_names)
-    prefix: dict[int, str] = {-1: ""}
-    rank = np.argsort(tree.short_level, kind="stable")
-    for v in rank[~tree.is_leaf[rank]].tolist():  # parents come before their children
-        prefix[v] = f"{prefix[parents[v]]}{cells[v]},"
-    starts = [f"{at},{label}," for at, label in enumerate(labels)]
-    gaps = ["," * (depth - at + 1) for at in range(1, depth + 1)]
-    for parent, at, cell in zip(parents, level, cells, strict=True):
-        yield f"{starts[at]}{prefix[parent]}{cell}{gaps[at]}"
-
-
-def _cells(names: Sequence[str]) -> Sequence[str]:
-    """Write names as cells; one search shows whether any differs from its name."""
-    whole = "\n".join(names)
-    if whole.count("\n") == len(names) - 1 and not re.search(_UNLIKE_ITS_CELL, whole):
-        return names
-    return [_cell(name) for name in names]
-
-
-def _cell(text: str) -> str:
-    """Write a name as a cell that no spreadsheet runs."""
-    return _quoted(f"'{text}" if _is_formula(text) else text)
-
-
-def without_apostrophe(cell: str) -> str:
-    """Remove the apostrophe that a CSV file has before a name that looks like a formula."""
-    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
-
-
-def _is_formula(text: str) -> bool:
-    return bool(re.search(_FORMULA, text)) and not re.fullmatch(_NUMBER, text)
-
-
-def _quoted(text: str) -> str:
-    # an empty name is quoted, to distinguish it from a column that a node does not have
-    if not text or any(c in text for c in ',"\r\n') or text != text.strip():
-        return '"' + text.replace('"', '""') + '"'
-    return text
 
 
 def same_rows(csv: FileRows, parquet: FileRows) -> bool:
@@ -356,13 +205,6 @@ def _read_csv(path: Path) -> FileRows:
             f"{path.name} has lines of different lengths or none; get the release anew."
         )
     return FileRows(tuple((name, "VARCHAR") for name in lines[0]), list(lines[1:]))
-
-
-def _read_both(directory: Path, names: tuple[str, str]) -> tuple[FileRows, FileRows]:
-    csv, parquet = (directory / name for name in names)
-    found = _read_csv(csv)
-    # a CSV file is as large as its text, which bounds the text of the same table in Parquet
-    return found, _read_parquet(parquet, rows=len(found.rows), text=csv.stat().st_size)
 
 
 def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:

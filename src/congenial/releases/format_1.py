@@ -12,7 +12,6 @@ from typing import Any
 
 FORMAT_1 = 1
 
-_INVARIANTS = MappingProxyType({"exact": "published-exactly"})
 _GAMMA = MappingProxyType(
     {
         "equality: none": "equalities",
@@ -110,8 +109,9 @@ def _some(old: Mapping[str, Any], keys: str) -> dict[str, Any]:
 
 
 def _invariant(old: Mapping[str, Any]) -> dict[str, Any]:
-    fields = {"sums": "nodes", "exact": "nodes listed"}.get(old["kind"], "")
-    return {"kind": _INVARIANTS.get(old["kind"], old["kind"]), **_some(old, fields)}
+    if old["kind"] == "exact":
+        return {"kind": "published-exactly", **_some(old, "nodes listed")}
+    return _some(old, "kind nodes" if old["kind"] == "sums" else "kind")
 
 
 def _method(drawn: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -28,13 +28,16 @@ from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins
 from congenial.releases.atomic_directory import write_aside
 from congenial.releases.certificate import Certificate, certify, write_certificate
-from congenial.releases.fixed import fixed
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model, build_model, choose_method, claim
-from congenial.releases.specification import LevelAlpha, Simulation, table_and_prior
+from congenial.releases.shared_facts import hash_of_shared_facts
+from congenial.releases.specification import LevelAlpha, Simulation
 from congenial.types import IntArray
 from congenial.wording import show
+
+if TYPE_CHECKING:
+    from congenial.inference.best_table import BestTable
 
 Notify = Callable[[str], None]
 
@@ -139,31 +142,26 @@ def release(
     checked_plan(plan)
     randomness = _randomness(simulate, with_truth)
     simulation = None if simulate is None else Simulation(int(simulate), with_truth)
-    notify = notify or (lambda _: None)
-    ledger = _ledger(plan, Path(base)) if simulate is None else None
-    with write_aside(Path(out), overwrite) as place:
-        with open_source(plan, base=Path(base), frame=frame) as source:
-            model, counts = _counted(source, notify)
-        notify("preparing the sampler")
+    say, base, out = notify or (lambda _: None), Path(base), Path(out)
+    ledger = _ledger(plan, base) if simulation is None else None
+    with write_aside(out, overwrite) as place:
+        with open_source(plan, base=base, frame=frame) as source:
+            model, counts = _counted(source, say)
+        say("preparing the sampler")
         mechanism = choose_method(model)
-        guarantee, reach = _refuse_before_noise(model, mechanism, counts)
-        debit = _debit(ledger, model, guarantee, Path(base), Path(out))
-        notify("drawing")
+        guarantee, error_margins = _refuse_before_noise(model, mechanism, counts)
+        debit = _debit(ledger, model, guarantee, base, out)
+        say("drawing")
         drawn = _draw(model, mechanism, counts, randomness)
-        found = intervals(model, mechanism, reach, drawn.counts, drawn.measurements)
-        notify("writing")
-        truth = counts if with_truth else None
-        digests = _write_tables(place, model, drawn, found, truth, stamped=simulate is not None)
-        stated = state(model, reach, found)
-        certificate = certify(
-            model, guarantee, digests, stated, simulation=simulation, debit=debit, prior=drawn.prior
-        )
+        found = intervals(model, mechanism, error_margins, drawn.counts, drawn.measurements)
+        say("writing")
+        digests = _write_tables(place, model, drawn, found, counts, simulation)
+        stated = state(model, error_margins, found)
+        certificate = certify(model, guarantee, digests, stated, simulation, debit, drawn.prior)
         write_certificate(place / files.CERTIFICATE, certificate)
     log.info("released %d counts", len(model.domain))
     settled, odd = _settled(ledger, debit), odd_names(model.domain)
-    return ReleaseResult(
-        Path(out), len(model.domain), certificate, debit, settled=settled, odd_names=odd
-    )
+    return ReleaseResult(out, len(model.domain), certificate, debit, settled=settled, odd_names=odd)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +186,7 @@ def _ledger(plan: Plan, base: Path) -> Path | None:
 def _debit(
     ledger: Path | None, model: Model, guarantee: Guarantee, base: Path, out: Path
 ) -> Debit | None:
-    """Debit a release; the draw follows at once, with nothing between them that could fail."""
+    """Debit a release; nothing that could fail comes between the debit and the draw."""
     if ledger is None:
         return None
     return reserve(
@@ -197,7 +195,7 @@ def _debit(
         release=out.name,
         cost=amount_of(guarantee.epsilon, guarantee.delta),
         neighbours=guarantee.neighbours,
-        fixes=fixed(model, base),
+        fixes=hash_of_shared_facts(model, base),
     )
 
 
@@ -256,17 +254,41 @@ def _draw(
     model: Model, mechanism: Certified, counts: IntArray, randomness: Randomness
 ) -> DrawnCounts:
     """Draw a release, and hold it back if it breaks an invariant."""
-    if model.plan.method.name == "conditioning":
+    plan = model.plan
+    if plan.method.name == "conditioning":
         values = np.asarray(mechanism.sample(counts, rng=randomness), dtype=np.int64)
         drawn = DrawnCounts(values, None)
     else:
         image = cast(Measuring, mechanism)
         measured = image.measure(counts, rng=randomness)
-        shown = measured if model.plan.release.measurements else None
-        counted, prior = table_and_prior(model, image, measured, randomness)
-        drawn = DrawnCounts(counted, shown, prior)
+        if plan.method.name == "posterior":
+            values, prior = _best_table(model, cast("BestTable", image), measured, randomness)
+        else:
+            values, prior = image.apply(measured, randomness), None
+        drawn = DrawnCounts(values, measured if plan.release.measurements else None, prior)
     checked_draws(model.resolved, drawn.counts, counts)
     return drawn
+
+
+def _best_table(
+    model: Model, best: BestTable, measured: IntArray, rng: Randomness
+) -> tuple[IntArray, tuple[LevelAlpha, ...] | None]:
+    """Return the table of least expected error, and the prior that was fitted to measurements.
+
+    Where the posterior cannot be worked out, the table is the closest one, and there is no prior.
+    """
+    from congenial.inference.best_table import REFUSED
+
+    try:
+        fitted = best.fitted(measured)
+        table = fitted.apply(measured, rng)
+    except REFUSED:
+        return np.asarray(best.projection.apply(measured, rng), dtype=np.int64), None
+    if fitted.splits is None:
+        raise AssertionError("a fitted mechanism has splits")
+    levels = model.plan.level_names[1:]
+    numbers = fitted.splits.alpha[1:].tolist(), fitted.splits.spread[1:].tolist()
+    return table, tuple(LevelAlpha(*each) for each in zip(levels, *numbers, strict=True))
 
 
 def _write_tables(
@@ -274,27 +296,31 @@ def _write_tables(
     model: Model,
     drawn: DrawnCounts,
     found: Intervals,
-    truth: IntArray | None,
-    *,
-    stamped: bool,
+    counts: IntArray,
+    simulation: Simulation | None,
 ) -> dict[str, str]:
     """Write every file but the certificate; return their digests, by name."""
-    names, written = model.plan.place_names, [files.CSV, files.PARQUET]
-    readings = () if model.plan.table is None else model.plan.table.readings
+    plan, written = model.plan, [*files.TABLE]
+    readings, stamped = () if plan.table is None else plan.table.readings, simulation is not None
     files.write_tables(
         place,
-        names,
+        plan.place_names,
         model.domain,
         drawn.counts,
         readings=readings,
         intervals=found.columns,
-        truth=truth,
+        truth=counts if simulation is not None and simulation.with_truth else None,
         stamped=stamped,
     )
     if drawn.measurements is not None:
-        columns = measurement_rows(model.mechanism, model.resolved.pinned, drawn.measurements)
-        files.write_measurements(
-            place, names, model.domain, *columns, readings=readings, stamped=stamped
+        files.write_columns(
+            place,
+            files.MEASUREMENTS,
+            plan.place_names,
+            model.domain,
+            measurement_rows(model.mechanism, model.resolved.pinned, drawn.measurements),
+            readings=readings,
+            stamped=stamped,
         )
         written += files.MEASUREMENTS
     if stamped:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
@@ -16,11 +15,14 @@ from congenial.noise.additive import Additive
 from congenial.noise.law import find_law, law_names
 from congenial.plan.cross_table import MARGIN
 from congenial.releases import directory as files
-from congenial.types import BoolArray, FloatArray
+from congenial.releases.directory import FileRows
+from congenial.releases.rows import tree_of
+from congenial.types import BoolArray, FloatArray, IntArray
 
 # In the column of noise laws: counts published exactly, and counts that are not measured.
 EXACT, NOT_MEASURED = "none: exact", "none: not measured"
-Rows = tuple[list[int | None], list[str], list[float | None]]
+# Columns of the files of measurements.
+COLUMNS = ("measurement", "noise", "scale")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,7 @@ def read_measurements(path: str | Path) -> Measurements:
     table = files.read_table(file)
     names = [name for name, _ in table.columns]
     own = [name for name in names if name != "note"][-3:]
-    if names[:2] != ["level", "level_name"] or own != ["measurement", "noise", "scale"]:
+    if names[:2] != ["level", "level_name"] or own != [*COLUMNS]:
         raise ReleaseError(
             f"{file} has the columns {', '.join(names)}; give the measurements.parquet of a "
             "release."
@@ -96,36 +98,43 @@ def read_measurements(path: str | Path) -> Measurements:
             f"{file} has measurements of a table's margins; take the `measurements` of "
             "read_release(directory), which knows the table."
         )
-    tree = files.tree_of(table, names[2 : names.index("measurement")], file.name)
+    tree = tree_of(table.rows, names[2 : names.index("measurement")], file.name)
+    return measurements_of(table, tree, file.name)
+
+
+def measurements_of(table: FileRows, domain: Tree | Workload, what: str) -> Measurements:
+    """Return the measurements in the rows of a file, which are those of a domain."""
     noise = np.array([str(law) for law in table.column("noise")])
-    y, scale = (_numbers(table, name) for name in ("measurement", "scale"))
+    y, scale = (
+        np.array([np.nan if v is None else v for v in table.column(name)], dtype=np.float64)
+        for name in ("measurement", "scale")
+    )
     exact = noise == EXACT
     noisy = ~(exact | (noise == NOT_MEASURED))
     laws = set(noise[noisy].tolist())
     law = laws.pop() if len(laws) == 1 else ""
     if law not in law_names() or not (scale[noisy] > 0.0).all() or np.isnan(y[noisy | exact]).any():
         raise ReleaseError(
-            f"{file} has a measurement without its number or the law or scale of its noise; give "
+            f"{what} has a measurement without its number or the law or scale of its noise; give "
             "the file as the release wrote it."
         )
-    known = consistent(tree)
+    known = consistent(domain)
     if exact.any():
         known = known & exactly(np.flatnonzero(exact).tolist())
-    mechanism = Additive(find_law(law)(np.where(noisy, scale, np.inf)), tree)
-    return Measurements(y, mechanism, known, tree)
+    mechanism = Additive(find_law(law)(np.where(noisy, scale, np.inf)), domain)
+    return Measurements(y, mechanism, known, domain)
 
 
-def measurement_rows(mechanism: Additive, pinned: BoolArray, y: npt.NDArray[np.int64]) -> Rows:
-    """Return the columns of the measurements, a row a node."""
+def measurement_rows(
+    mechanism: Additive, pinned: BoolArray, y: IntArray
+) -> dict[str, list[int | None] | list[str] | list[float | None]]:
+    """Return the columns of the measurements, by name."""
     scales = mechanism.scales
     noisy = np.isfinite(scales) & ~pinned
     has = (noisy | pinned).tolist()
-    return (
-        [int(v) if h else None for v, h in zip(y.tolist(), has, strict=True)],
-        np.where(noisy, mechanism.noise.name, np.where(pinned, EXACT, NOT_MEASURED)).tolist(),
-        [float(s) if m else None for s, m in zip(scales.tolist(), noisy.tolist(), strict=True)],
-    )
-
-
-def _numbers(table: files.FileRows, name: str) -> FloatArray:
-    return np.array([np.nan if v is None else v for v in table.column(name)], dtype=np.float64)
+    noise = np.where(noisy, mechanism.noise.name, np.where(pinned, EXACT, NOT_MEASURED))
+    return {
+        "measurement": [v if h else None for v, h in zip(y.tolist(), has, strict=True)],
+        "noise": noise.tolist(),
+        "scale": [s if m else None for s, m in zip(scales.tolist(), noisy.tolist(), strict=True)],
+    }

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import cast
 
 import numpy as np
@@ -57,7 +57,7 @@ from congenial.plan.plan import Plan, bounds_by_node, exact_nodes
 from congenial.plan.sections import MOST_EPSILON, OWN_COLUMNS
 from congenial.types import BoolArray, FloatArray
 
-# Share of a plan's delta that is kept for the numerical error of a draw, or more where it is owed.
+# Least share of a plan's delta that is reserved for the numerical error of a draw.
 KEPT = 0.01
 # Largest numerical error of a draw, in total variation, with which a release is made or accepted.
 ERROR_LIMIT = 1e-6
@@ -164,20 +164,16 @@ def choose_method(model: Model) -> Certified:
     return conditioned
 
 
-def invariant_of(plan: Plan, tree: Tree | Workload, nodes: Sequence[int]) -> Invariant:
-    """Return the invariant of a plan, some of whose counts are published exactly."""
-    invariant = consistent(tree)
-    if nodes:
-        invariant = invariant & exactly(list(nodes))
-    if plan.invariants.at_least or plan.invariants.at_most:
-        invariant = invariant & bounds(*bounds_by_node(plan, tree))
-    return invariant & nonnegative() if plan.invariants.nonnegative else invariant
-
-
 def build_model(plan: Plan, tree: Tree | Workload) -> Model:
     """Calibrate the noise that a plan asks for on the nodes of a tree, or on queries."""
     _check_names(plan, tree)
-    invariant = invariant_of(plan, tree, exact_nodes(plan, tree))
+    invariant, pinned = consistent(tree), exact_nodes(plan, tree)
+    if pinned:
+        invariant = invariant & exactly(list(pinned))
+    if plan.invariants.at_least or plan.invariants.at_most:
+        invariant = invariant & bounds(*bounds_by_node(plan, tree))
+    if plan.invariants.nonnegative:
+        invariant = invariant & nonnegative()
     resolved = resolve_invariant(invariant, len(tree), tree)
     check_feasible(resolved, invariant, whole=True)
     if plan.privacy.delta is not None:
@@ -190,7 +186,7 @@ def build_model(plan: Plan, tree: Tree | Workload) -> Model:
 def _gaussian(
     plan: Plan, tree: Tree | Workload, invariant: Invariant, resolved: ResolvedInvariant
 ) -> Model:
-    """Model with zCDP noise; a part of delta is kept for a draw's numerical error."""
+    """Model with zCDP noise; a part of delta is reserved for a draw's numerical error."""
     epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
     kept = KEPT * delta
     if plan.method.name == "conditioning":
@@ -232,32 +228,22 @@ def _calibrated(
     plan: Plan, tree: Tree | Workload, resolved: ResolvedInvariant, delta: float | None
 ) -> tuple[dict[int, float], FloatArray]:
     """Shares by depth, and the scale of the noise at each node."""
-    neighbours = plan.privacy.neighbours
-    split = _split(plan, tree, resolved, neighbours, delta)
+    split = _split(plan, tree, resolved, delta)
     if isinstance(tree, Workload):
         by_block: dict[int, dict[Margin, float]] = {}
         for at, share in split.items():
             block = tree.blocks[at]
             by_block.setdefault(block.level, {})[block.margin] = share
-        return split, workload_scales(
-            tree,
-            resolved,
-            epsilon=plan.privacy.epsilon,
-            neighbours=neighbours,
-            split=by_block,
-            method=_method(plan),
-            delta=delta,
-        )
-    scales = level_scales(
-        tree,
-        resolved,
+        scales = partial(workload_scales, tree, split=by_block)
+    else:
+        scales = partial(level_scales, tree, split=split)
+    return split, scales(
+        resolved=resolved,
         epsilon=plan.privacy.epsilon,
-        neighbours=neighbours,
-        split=split,
+        neighbours=plan.privacy.neighbours,
         method=_method(plan),
         delta=delta,
     )
-    return split, scales
 
 
 def claim(model: Model, sampler_error: float) -> Guarantee:
@@ -318,14 +304,10 @@ def exposed(model: Model, found: Guarantee) -> tuple[Exposed, ...]:
 
 
 def _split(
-    plan: Plan,
-    tree: Tree | Workload,
-    resolved: ResolvedInvariant,
-    neighbours: Neighbours,
-    delta: float | None,
+    plan: Plan, tree: Tree | Workload, resolved: ResolvedInvariant, delta: float | None
 ) -> dict[int, float]:
     """Shares by depth: given, found for the goal, or equal over the levels that can change."""
-    privacy = plan.privacy
+    privacy, neighbours = plan.privacy, plan.privacy.neighbours
     if privacy.goal is not None:
         changing = changing_levels(tree, resolved, neighbours)
         goal = _by_depth(plan, tree, resolved, "goal", privacy.goal)
@@ -375,17 +357,14 @@ def _by_depth(
 
 
 def _check_names(plan: Plan, tree: Tree | Workload) -> None:
-    for name in plan.hierarchy.levels:
-        if name.casefold() in OWN_COLUMNS:
+    named = [("hierarchy.levels", name) for name in plan.hierarchy.levels]
+    named += [("table.attributes", name) for name in (plan.table.readings if plan.table else ())]
+    for key, name in named:
+        own = OWN_COLUMNS if plan.table is None else (*OWN_COLUMNS, MARGIN)
+        if name.casefold() in own:
             raise PlanError(
-                f"hierarchy.levels names {name!r}, which the released table uses for a column of "
-                "its own; give the column another name in the source and in the plan."
-            )
-    for name in () if plan.table is None else plan.table.readings:
-        if name.casefold() in (*OWN_COLUMNS, MARGIN):
-            raise PlanError(
-                f"table.attributes names {name!r}, which the released table uses for a column of "
-                "its own; give the column another name in the source and in the plan."
+                f"{key} names {name!r}, which the released table uses for a column of its own; "
+                "give the column another name in the source and in the plan."
             )
     if tree.depth != len(plan.level_names):
         raise PlanError(

@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -16,26 +15,24 @@ from congenial.accounting.mechanism import Certified
 from congenial.conditioning.chains import arviz_for
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.errors import ArgumentError, CongenialError, ReleaseError, UnsupportedError
+from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
 from congenial.inference import exports
 from congenial.inference.posteriors import Posterior, posterior
 from congenial.inference.priors import Prior
-from congenial.invariants.written import consistent, exactly, nonnegative
+from congenial.invariants.written import nonnegative
 from congenial.namespaces import renamed
 from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
-from congenial.releases.certificate import Certificate, read_certificate
+from congenial.releases.certificate import Certificate, read_certificate, stated_plan
 from congenial.releases.directory import FileRows
-from congenial.releases.intervals import interval_columns
-from congenial.releases.measurements import Measurements, read_measurements
+from congenial.releases.intervals import interval_columns, posterior_of_table
+from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
 from congenial.releases.model import Model, build_model, choose_method
-from congenial.releases.query_rows import workload_of
-from congenial.releases.table_posterior import posterior_of_table
+from congenial.releases.rows import Columns, columns_of, tree_of, workload_of
 from congenial.types import IntArray
-from congenial.wording import reason_of
 
-# Larger counts show a damaged file: sums of counts up to this stay within 64 bits.
+# A larger count shows a damaged file. Sums of 1,023 counts of this size fit into 64 bits.
 _MOST = 2**53
 
 
@@ -114,14 +111,7 @@ class Release:
         """The noisy measurements of the release; None if they are not published."""
         if self.measured_rows is None:
             return None
-        if isinstance(self.domain, Workload):
-            column = self.measured_rows[1].column("measurement")
-            y = np.array([np.nan if v is None else v for v in column], dtype=np.float64)
-            known = consistent(self.domain)
-            if self.model.resolved.pinned.any():
-                known = known & exactly(np.flatnonzero(self.model.resolved.pinned).tolist())
-            return Measurements(y, self.model.mechanism, known, self.domain)
-        return read_measurements(self.directory)
+        return measurements_of(self.measured_rows[1], self.domain, files.MEASUREMENTS_PARQUET)
 
     def posterior(
         self, prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat"
@@ -144,15 +134,14 @@ class Release:
         Notes
         -----
         The law of a release that was conditioned on bounds has a normaliser N(x) that depends on
-        the counts: the probability that the noise alone keeps to the bounds. The posterior is then
-        exact for the prior times N(x), which takes counts near their bounds to be rarer than
-        `prior` does. So its intervals of leaves hold about as often as asked on average over
-        tables like this one, single ones far less often, such as a large count beside many near
-        zero; and those of counts above the leaves, and of sums, may hold far less often, or never,
-        as how far the noise of many small counts shifts their sums is not undone. How often those
-        of leaves hold was measured: the row "conditioning, ≥ 0, posterior" of ``python -m papers
-        coverage``. Intervals that are proved for every count are
-        `congenial.inference.inverted_intervals`.
+        the counts: the probability that the noise alone satisfies the bounds. The posterior is then
+        exact for the prior times N(x), under which counts near their bounds are rarer than under
+        `prior`. Its intervals of leaves hold about as often as asked on average over tables like
+        this one; for a single leaf, such as a large count beside many near zero, far less often.
+        Intervals of sums may hold far less often, or never: the posterior does not undo the shift
+        that the noise of many small counts gives to their sums. The row "conditioning, ≥ 0,
+        posterior" of ``python -m papers coverage`` has measured frequencies.
+        `congenial.inference.inverted_intervals` are proved for every count.
         """
         if self.measurements is not None:
             found = self.measurements
@@ -261,78 +250,50 @@ def read_release(directory: str | Path) -> Release:
                 f"{name} is not the file that the certificate of {place} names; run congenial "
                 "verify, and get the release anew."
             )
-    try:
-        plan = msgspec.convert(certificate.plan, Plan)
-    except (CongenialError, msgspec.ValidationError) as error:
-        raise ReleaseError(
-            f"the plan in the certificate of {place} is not one ({reason_of(error)}); get the "
-            "release anew."
-        ) from None
-    return read_files(place, certificate, plan)
+    return read_files(place, certificate, stated_plan(certificate))
 
 
 def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
-    """Read both tables of a release, and rebuild its tree."""
-    csv, parquet = files.read_tables(place)
-    stamped = certificate.simulation is not None
-    names = plan.place_names
-    readings = () if plan.table is None else plan.table.readings
-    expected = files.table_columns(
-        names,
-        readings=readings,
-        intervals=interval_columns(simultaneous=plan.accuracy.simultaneous),
-        truth=certificate.simulation is not None and certificate.simulation.with_truth,
-        stamped=stamped,
-    )
-    _check_columns((csv, parquet), expected, (files.CSV, files.PARQUET))
-    domain: Tree | Workload
-    if plan.table is None:
-        domain = files.tree_of(parquet, names, files.PARQUET)
-    else:
-        domain = workload_of(parquet.rows, plan, files.PARQUET)
-    for row in parquet.rows:
-        if row[2] != plan.hierarchy.root:
-            raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
-    value = parquet.column("value")
-    if not all(
-        isinstance(v, int)
-        for name, _ in expected
-        if name in ("value", "truth")
-        for v in parquet.column(name)
-    ):
+    """Read the tables of a release, and rebuild its tree or workload."""
+    simulation = certificate.simulation
+    stamped = simulation is not None
+    ends = interval_columns(simultaneous=plan.accuracy.simultaneous)
+    truth = ("truth",) if simulation is not None and simulation.with_truth else ()
+    csv, parquet = _read(place, plan, files.TABLE, ("value", *ends, *truth), stamped=stamped)
+    rows, domain = parquet.rows, _domain(plan, parquet)
+    if any(row[2] != plan.hierarchy.root for row in rows):
+        raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
+    if any(v is None for name in ("value", *truth) for v in parquet.column(name)):
         raise ReleaseError(f"{files.PARQUET} has a row without a value.")
-    _check_size(parquet, ("value", "truth"), files.PARQUET)
     measured = None
     if plan.release.measurements:
-        measured = files.read_measurement_tables(place)
-        columns = files.measurement_columns(names, readings=readings, stamped=stamped)
-        _check_columns(measured, columns, files.MEASUREMENTS)
-        rows, wide = measured[1].rows, [name for name, _ in expected].index("value")
-        if len(rows) != len(parquet.rows) or any(
-            own[:wide] != row[:wide] for own, row in zip(rows, parquet.rows, strict=True)
+        measured = _read(place, plan, files.MEASUREMENTS, COLUMNS, stamped=stamped)
+        named = [name for name, _ in parquet.columns].index("value")  # number of columns of keys
+        own = measured[1].rows
+        if len(own) != len(rows) or any(
+            one[:named] != row[:named] for one, row in zip(own, rows, strict=True)
         ):
             raise ReleaseError(
                 f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
                 "order."
             )
-        _check_size(measured[1], ("measurement",), files.MEASUREMENTS_PARQUET)
-    values = np.array(value, dtype=np.int64)
+    values = np.array(parquet.column("value"), dtype=np.int64)
     return Release(place, certificate, plan, domain, values, csv, parquet, measured)
 
 
-def _check_size(table: FileRows, columns: Sequence[str], name: str) -> None:
-    """Refuse numbers whose sums and intervals could exceed 64 bits."""
-    for column in {*columns} & {known for known, _ in table.columns}:
-        if any(isinstance(v, int) and abs(v) > _MOST for v in table.column(column)):
-            raise ReleaseError(
-                f"{name} has a {column} beyond 2^53, which no count of rows comes near."
-            )
+def _domain(plan: Plan, parquet: FileRows) -> Tree | Workload:
+    if plan.table is None:
+        return tree_of(parquet.rows, plan.place_names, files.PARQUET)
+    return workload_of(parquet.rows, plan, files.PARQUET)
 
 
-def _check_columns(
-    tables: tuple[FileRows, FileRows], expected: files.Columns, names: tuple[str, str]
-) -> None:
-    csv, parquet = tables
+def _read(
+    place: Path, plan: Plan, names: tuple[str, str], own: Sequence[str], *, stamped: bool
+) -> tuple[FileRows, FileRows]:
+    """Read a CSV and a Parquet file; refuse columns that the plan does not give."""
+    csv, parquet = files.read_tables(place, names)
+    readings = () if plan.table is None else plan.table.readings
+    expected = columns_of(plan.place_names, own, readings=readings, stamped=stamped)
     if parquet.columns != expected:
         raise ReleaseError(
             f"{names[1]} has the columns {_named(parquet.columns)}; the plan gives "
@@ -340,7 +301,13 @@ def _check_columns(
         )
     if [n for n, _ in csv.columns] != [n for n, _ in expected]:
         raise ReleaseError(f"{names[0]} has other columns than {names[1]}.")
+    for column in {"value", "truth", "measurement"} & {*own}:
+        if any(isinstance(v, int) and abs(v) > _MOST for v in parquet.column(column)):
+            raise ReleaseError(
+                f"{names[1]} has a {column} beyond 2^53, which no count of rows comes near."
+            )
+    return csv, parquet
 
 
-def _named(columns: files.Columns) -> str:
+def _named(columns: Columns) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns)

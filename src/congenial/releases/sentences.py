@@ -497,12 +497,7 @@ def _gamma_source(claim: Claim) -> str:
 
 
 def _compared(claim: Claim) -> tuple[str, ...]:
-    """Say how two releases are compared; for Gaussian noise also what zCDP is.
-
-    References
-    ----------
-    Bun and Steinke 2016, Definition 1.1.
-    """
+    """Say how two releases are compared; zCDP as in Bun and Steinke (2016), Definition 1.1."""
     measure = claim.measure
     parts = (
         f"delta is {claim.delta:.3g}, which includes the numerical error of the draw (at most "
@@ -537,15 +532,15 @@ def bent(certificate: Statement) -> bool:
     return any(map(given.get, ("nonnegative", "at_least", "at_most")))
 
 
-def level_margin(certificate: Statement, stated: int | None, reach: FloatArray) -> str:
-    """Say how far the counts of a level that are not exact may be off."""
-    if not reach.size:
+def level_margin(certificate: Statement, stated: int | None, widths: FloatArray) -> str:
+    """Say how far the counts of a level that are not exact may be off, by their `widths`."""
+    if not widths.size:
         return "exact"
-    if not np.isfinite(reach).all():
+    if not np.isfinite(widths).all():
         return "not known"
     if certificate.accuracy.source == "measurements" and stated is not None:
         return f"±{stated:,} around the measurement"
-    least, most = int(reach.min()), int(reach.max())
+    least, most = int(widths.min()), int(widths.max())
     if bent(certificate):
         return f"up to {most:,} away" if least == most else f"up to {least:,} to {most:,} away"
     return f"±{least:,}" if least == most else f"±{least:,} to ±{most:,}"

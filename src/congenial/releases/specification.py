@@ -6,9 +6,8 @@ them in words.
 
 from __future__ import annotations
 
-import dataclasses
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -16,22 +15,19 @@ import numpy as np
 from congenial.accounting.guarantee import POST_PROCESSED, Guarantee
 from congenial.accounting.loss.inequalities import NONE, PROVED, TRIVIAL, WHOLE
 from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
-from congenial.accounting.mechanism import Certified, Measuring
 from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
-from congenial.errors import ReleaseError
-from congenial.plan.plan import Plan, bounds_by_node
+from congenial.plan.plan import bounds_by_node
 from congenial.plan.sections import PRODUCTS, Product
-from congenial.randomness import Randomness
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model, exposed
-from congenial.types import IntArray
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Nonnegative = Annotated[float, msgspec.Meta(ge=0.0)]
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 NodePath = tuple[str, ...]
+NodeSource = Literal["lookup", "file", "data", "plan"]
 GammaSource = Literal["equalities", "proved-bound", "whole-orders", "trivial", "post-processing"]
 
 # Name of the check of each part, and the subject that it compares.
@@ -52,6 +48,10 @@ PARTS_OF_GUARANTEE = MappingProxyType(
         "worst_neighbours": ("worst neighbours", "the pair that the guarantee charges the most"),
         "proofs": ("proofs", "the proofs that the guarantee rests on"),
     }
+)
+# Where the nodes come from, by the plan's key hierarchy.domain; another value names a file.
+_SOURCES_OF_NODES: MappingProxyType[str | None, NodeSource] = MappingProxyType(
+    {None: "plan", "lookup": "lookup", "data": "data"}
 )
 # The kind of each source of gamma.
 SOURCES: MappingProxyType[str, GammaSource] = MappingProxyType(
@@ -82,7 +82,7 @@ class Domain(Part, frozen=True):
 
     # Where the list of nodes comes from: the plan's lookup, another file, the rows ("data"), or the
     # plan itself, which has the root alone.
-    source: Literal["lookup", "file", "data", "plan"]
+    source: NodeSource
     public: bool  # Whether the list of nodes is known without the confidential rows.
     levels: tuple[LevelNodes, ...]  # The levels, coarse to fine.
     # The SQL condition that a row meets to be counted; null if every row is counted.
@@ -323,7 +323,7 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
     plan, given = model.plan, model.plan.hierarchy.domain
     return Specification(
         domain=Domain(
-            source=_source(plan),
+            source=_SOURCES_OF_NODES.get(given, "file"),
             public=given != "data",
             levels=tuple(
                 LevelNodes(level.name, level.nodes, level.exact) for level in model.levels
@@ -337,16 +337,6 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
         published=tuple(p for p in PRODUCTS if p in plan.release.publish),
         guarantee=claim_of(model, guarantee),
     )
-
-
-def _source(plan: Plan) -> Literal["lookup", "file", "data", "plan"]:
-    match plan.hierarchy.domain:
-        case None:
-            return "plan"
-        case "lookup" | "data" as given:
-            return given
-        case _:
-            return "file"
 
 
 def claim_of(model: Model, guarantee: Guarantee) -> Claim:
@@ -386,12 +376,11 @@ def worst_neighbours(model: Model, guarantee: Guarantee) -> WorstNeighbours:
 
 def _invariants(model: Model) -> tuple[Mandate, ...]:
     found: list[Mandate] = [WholeNumbers(), SumsOfParts(int((~model.domain.is_leaf).sum()))]
-    listed = model.plan.invariants.publish_exactly
-    if listed:
-        found.append(PublishedExactly(int(model.resolved.pinned.sum()), listed))
-    if model.plan.invariants.nonnegative:
-        found.append(NoneNegative())
     given = model.plan.invariants
+    if given.publish_exactly:
+        found.append(PublishedExactly(int(model.resolved.pinned.sum()), given.publish_exactly))
+    if given.nonnegative:
+        found.append(NoneNegative())
     low, high = bounds_by_node(model.plan, model.domain)
     if given.at_least:
         found.append(BoundedBelow(int(np.isfinite(low).sum()), given.at_least))
@@ -422,46 +411,3 @@ def _method(model: Model) -> Method:
     if method.name == "posterior":
         return ByBestTable(method.loss)
     return ByTopDown() if method.name == "topdown" else ByConditioning("exact")
-
-
-def table_and_prior(
-    model: Model, image: Measuring, measured: IntArray, rng: Randomness
-) -> tuple[IntArray, tuple[LevelAlpha, ...] | None]:
-    """Return the table that follows from measurements, and the prior that was fitted to them.
-
-    There is no prior for methods without one, nor where the posterior cannot be worked out: the
-    table is then the closest one, as the certificate says.
-    """
-    if model.plan.method.name != "posterior":
-        return image.apply(measured, rng), None
-    from congenial.inference.best_table import REFUSED, BestTable
-
-    best = cast(BestTable, image)
-    try:
-        fitted = best.fitted(measured)
-        table = fitted.apply(measured, rng)
-    except REFUSED:
-        return np.asarray(best.projection.apply(measured, rng), dtype=np.int64), None
-    if fitted.splits is None:
-        raise AssertionError("a fitted mechanism has splits")
-    numbers = fitted.splits.alpha[1:].tolist(), fitted.splits.spread[1:].tolist()
-    levels = model.plan.level_names[1:]
-    return table, tuple(LevelAlpha(*each) for each in zip(levels, *numbers, strict=True))
-
-
-def under_prior(mechanism: Certified, prior: tuple[LevelAlpha, ...] | None) -> Certified:
-    """Return the mechanism under a prior that a certificate states, or without one."""
-    from congenial.inference.best_table import BestTable
-    from congenial.inference.splits.empirical_bayes import LevelSplits
-
-    if prior is None:
-        if isinstance(mechanism, BestTable):
-            return cast(Certified, mechanism.projection)
-        return mechanism
-    if not isinstance(mechanism, BestTable):
-        raise ReleaseError("the certificate states a prior, and the plan's method has none.")
-    alpha = np.array([1.0, *(level.alpha for level in prior)])
-    spread = np.array([0.0, *(level.spread for level in prior)])
-    if alpha.size != mechanism.tree.depth or not (alpha > 0.0).all():
-        raise ReleaseError("the prior has no positive alpha for each level below the root.")
-    return cast(Certified, dataclasses.replace(mechanism, splits=LevelSplits(alpha, spread)))

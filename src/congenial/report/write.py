@@ -11,10 +11,9 @@ import msgspec
 
 from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
-from congenial.plan.plan import Plan
 from congenial.preview.comparison.expected import expected_errors, work_of_fit
 from congenial.releases import directory as files
-from congenial.releases.certificate import read_certificate
+from congenial.releases.certificate import read_certificate, stated_plan
 from congenial.releases.format_1 import FORMAT_1
 from congenial.releases.model import claim, exposed
 from congenial.releases.reading import read_files
@@ -65,8 +64,7 @@ def report(
         )
     say("working out margins")
     certificate = read_certificate(place / files.CERTIFICATE)
-    plan = msgspec.convert(certificate.plan, Plan)
-    release = read_files(place, certificate, plan)
+    release = read_files(place, certificate, stated_plan(certificate))
     if certificate.format == FORMAT_1:
         # sentences of format 1 are not checked, so the unprotected facts are worked out again
         stated, model = certificate.guarantee, release.model

@@ -72,8 +72,7 @@ def test_missing_intervals_and_the_cost_of_bounds_are_stated(
 
 def test_a_release_with_intervals_for_leaves_only_says_so(plan, monkeypatch, capsys):
     from congenial.releases import intervals
-    from congenial.releases.table_posterior import NoEnds
 
-    monkeypatch.setattr(intervals, "proved_ends", lambda *_: NoEnds("inversion-takes-too-much"))
+    monkeypatch.setattr(intervals, "by_inversion", lambda *_: "inversion-takes-too-much")
     assert run(["release", "plan.toml", "--out", "out", "--simulate", "1"]) == 0
     assert "Only the lowest level and exact counts have an interval" in capsys.readouterr().out

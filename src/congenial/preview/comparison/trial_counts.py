@@ -30,7 +30,8 @@ from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import Plan
 from congenial.randomness import Randomness, seeded
-from congenial.releases.directory import STAMP, without_apostrophe
+from congenial.releases.directory import STAMP
+from congenial.releases.rows import without_apostrophe
 from congenial.types import FloatArray, IntArray
 
 # Made-up counts have the skew of real ones: 20 records a leaf, and log-normal shares of siblings,

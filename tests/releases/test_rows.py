@@ -12,9 +12,9 @@ import pytest
 import congenial as cg
 from congenial.data.counts import count
 from congenial.errors import DataError, ReleaseError, UnsupportedError
-from congenial.releases import query_rows
 from congenial.releases.directory import PARQUET, read_tables
 from congenial.releases.model import build_model
+from congenial.releases.rows import workload_of
 from tests.support.cross_tables import (
     MARGINS,
     counted_by_hand,
@@ -147,8 +147,8 @@ def test_a_changed_count_or_row_is_found(tmp_path):
     rows = list(table.rows)
     for wrong in (rows[:-1], rows[1:], [rows[1], rows[0], *rows[2:]], [rows[0], *rows[:-1]]):
         with pytest.raises(ReleaseError, match=PARQUET):
-            query_rows.workload_of(wrong, found.plan, PARQUET)
-    again = query_rows.workload_of(rows, found.plan, PARQUET)
+            workload_of(wrong, found.plan, PARQUET)
+    again = workload_of(rows, found.plan, PARQUET)
     assert again.names == found.domain.names
 
 

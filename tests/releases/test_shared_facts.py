@@ -8,8 +8,8 @@ import congenial as cg
 from congenial.ledger.debits import read_ledger, settle
 from congenial.ledger.records import Dataset, as_text
 from congenial.plan.plan import parse_plan
-from congenial.releases.fixed import fixed
 from congenial.releases.model import build_model
+from congenial.releases.shared_facts import hash_of_shared_facts
 from support.city import ZONES, plan_text
 from support.ledgers import debit, make_ledger
 
@@ -57,7 +57,9 @@ DATA = 'source = "rows.csv"\nlookup = { source = "zones.csv", key = "zone_id", o
 def hashed(tmp_path):
     """Return the hash of a plan with some sections, beside a lookup."""
     (tmp_path / "zones.csv").write_text("zone_id,borough\n1,Arden\n")
-    return lambda **sections: fixed(build_model(parse_plan(plan_text(**sections)), TREE), tmp_path)
+    return lambda **sections: hash_of_shared_facts(
+        build_model(parse_plan(plan_text(**sections)), TREE), tmp_path
+    )
 
 
 def test_another_content_of_the_lookup_has_another_hash(hashed, tmp_path):

@@ -1,4 +1,4 @@
-"""Hash of the counts that a release publishes exactly; the ledger compares these hashes.
+"""Hash of the facts that all datasets which a release compares share; the ledger compares hashes.
 
 Epsilons add up for neighbouring datasets that every release compares. If one release publishes
 exactly all that the others do, its neighbours are such datasets (proofs/composition.md).
@@ -35,13 +35,13 @@ def _exact(model: Model) -> tuple[Tree, BoolArray, list[tuple[str, ...]]]:
     return tree, places, sorted(domain.path(int(v)) for v in np.flatnonzero(pinned))
 
 
-def fixed(model: Model, base: Path) -> str:
-    """Hash everything that a release holds fixed among the datasets that it compares.
+def hash_of_shared_facts(model: Model, base: Path) -> str:
+    """Hash everything that is the same in all datasets which a release compares.
 
-    A lookup counts by its content, because it decides which rows a count holds.
+    A lookup is hashed by its content, because it decides which rows belong to a count.
 
-    Returns "" if only the number of records is fixed, and a row is one record. Equal hashes mean
-    the same counts. Unequal hashes may also mean the same counts, if two hierarchies have the same
+    Returns "" if only the number of records is shared, and a row is one record. Equal hashes mean
+    the same facts. Unequal hashes may mean the same facts too, if two hierarchies have the same
     places.
     """
     plan = model.plan

@@ -11,17 +11,15 @@ import congenial as cg
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.inference import inversion
 from congenial.plan.plan import read_plan
-from congenial.releases import table_posterior
+from congenial.releases import intervals as ends_module
 from congenial.releases.accuracy import levels, margins
-from congenial.releases.intervals import intervals
+from congenial.releases.intervals import as_likely, intervals, posterior_ends
 from congenial.releases.making import release
 from congenial.releases.model import build_model, choose_method
 from congenial.releases.sentences import about_intervals
-from congenial.releases.table_posterior import as_likely, posterior_ends
 from congenial.report.write import report
 from congenial.sum_network.marginals import interval_and_reach
-from congenial.verification.published import check_intervals
-from congenial.verification.verdict import verify
+from congenial.verification.verdict import check_intervals, verify
 from support.bounded import column, make_release, small_worlds
 from support.city import make_city
 from support.edited import change, failed, rewrite
@@ -203,7 +201,7 @@ def test_intervals_that_a_posterior_cannot_give_are_empty_with_a_reason(
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr(table_posterior, "posterior_of_table", refuse)
+    monkeypatch.setattr(ends_module, "posterior_of_table", refuse)
     plan = read_plan(pristine / "plan.toml")
     made = release(plan, tmp_path / "out", base=pristine)
     stated = made.certificate.accuracy
@@ -221,7 +219,7 @@ def test_too_much_work_is_refused(pristine, tmp_path, monkeypatch):
     plan = read_plan(pristine / "plan.toml")
     scale = float(build_model(plan, cg.read_release(pristine / "out").tree).levels[2].scale)
     for more, known in ((1e-6, True), (-1e-6, False)):
-        monkeypatch.setattr(table_posterior, "MOST_WORK", 6 * max(scale, 4.0) ** 2 + more)
+        monkeypatch.setattr(ends_module, "MOST_WORK", 6 * max(scale, 4.0) ** 2 + more)
         made = release(plan, tmp_path / str(known), base=pristine).certificate.accuracy
         assert made.source == ("posterior" if known else "none")
         assert ("would take too much work" in about_intervals(made.basis, 0.8)) != known
@@ -249,7 +247,7 @@ def coverage(tmp_path, scale):
         x = model.tree.roll_up(rng.negative_binomial(1.0, 1.0 / 41.0, leaves.size))
         z = engine.sample(x, rng=cg.seeded(made))
         ends = intervals(model, choose_method(model), found, z)
-        assert ends.source == "posterior"
+        assert ends.basis.source == "posterior"
         held.append(((ends.lower <= x) & (x <= ends.upper))[leaves].mean())
     return float(np.mean(held))
 
@@ -288,9 +286,9 @@ def test_a_shifted_interval_is_accepted_only_if_equally_likely(pristine, monkeyp
     assert as_likely(model, value, at, found, found) is False  # no shift at all
     assert not as_likely(model, value, at, stated, found)
     assert not as_likely(model, value, at, (stated[0], found[1]), found)
-    monkeypatch.setattr(table_posterior, "_CLOSE", 1.0)
+    monkeypatch.setattr(ends_module, "_CLOSE", 1.0)
     assert as_likely(model, value, at, stated, found)
-    monkeypatch.setattr(table_posterior, "_FEW", at.size - 1)
+    monkeypatch.setattr(ends_module, "_FEW", at.size - 1)
     assert not as_likely(model, value, at, stated, found)
 
 

@@ -14,8 +14,7 @@ from congenial.releases.accuracy import UNKNOWN, levels, margins
 from congenial.releases.making import release
 from congenial.releases.sentences import about_intervals
 from congenial.report.write import report
-from congenial.verification.published import check_intervals
-from congenial.verification.verdict import verify
+from congenial.verification.verdict import check_intervals, verify
 from support.bounded import column, make_release, small_worlds
 from support.city import make_city
 from support.edited import change, failed, rewrite
@@ -118,7 +117,7 @@ def test_a_changed_statement_about_intervals_is_detected(spoilt, part, value):
 def test_explain_says_that_intervals_are_unknown_before_a_draw(pristine):
     told = explain(read_plan(pristine / "plan.toml"), pristine)
     found = told.margins
-    assert found.source == "inversion"
+    assert found.basis.source == "inversion"
     assert found.margin.tolist() == [0] + [UNKNOWN] * 9
     assert [v.margin for v in found.sums] == [None, None, 0]
     assert [v.met for v in told.accuracy] == [None, None, None]
