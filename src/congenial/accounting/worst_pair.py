@@ -59,7 +59,7 @@ def worst_pair(
     known, pairs = (None, None)
     if guarantee.moves is not None:
         known, pairs = guarantee.moves.worst, guarantee.moves.pairs
-    if resolved.equalities[1].size or resolved.inequalities[1].size:
+    if resolved.equalities[1].size or resolved.n_inequalities:
         raise PrivacyError(
             f"the worst pair of {mechanism.noise.name} noise under these invariants is not worked "
             "out; use a tree without linear conditions."

@@ -111,7 +111,7 @@ def _covered(
 ) -> ResolvedInvariant:
     """Resolve an invariant of pins and bounds on a tree or a workload, with its sums."""
     resolved = resolve_invariant(invariant, len(domain), domain, whole=whole)
-    if resolved.equalities[1].size or resolved.inequalities[1].size:
+    if resolved.equalities[1].size or resolved.n_inequalities:
         raise UnsupportedError(
             "topdown covers pins and bounds on a tree, no further linear conditions; use project()."
         )

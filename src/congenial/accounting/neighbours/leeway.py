@@ -51,7 +51,7 @@ def with_implied(
     After any number of rounds, every dataset within the bounds lies in the intervals. So no entry
     is pinned that could differ between two neighbouring datasets.
     """
-    sums = resolved.equalities[1].size or resolved.inequalities[1].size
+    sums = resolved.equalities[1].size or resolved.n_inequalities
     free = not resolved.has_inequalities or not (
         sums or bool(np.isfinite(resolved.lo).any() and np.isfinite(resolved.hi).any())
     )
