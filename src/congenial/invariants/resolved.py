@@ -143,6 +143,23 @@ class ResolvedInvariant:
         np.minimum.at(hi, fewer[from_above], values[more[from_above]].astype(np.float64))
         return replace(self, lo=lo, hi=hi, pairs=self.linked)
 
+    @cached_property
+    def exact_part(self) -> ResolvedInvariant:
+        """The invariant without its bounds and inequalities.
+
+        A projection is post-processing of noisy counts whether or not the data satisfy its bounds.
+        So the datasets that its guarantee compares agree on exact counts, and nothing else.
+        """
+        if not self.has_inequalities:
+            return self
+        return replace(
+            self,
+            lo=np.broadcast_to(-np.inf, self.n),
+            hi=np.broadcast_to(np.inf, self.n),
+            at_least=(np.zeros((0, self.n)), np.zeros(0)),
+            pairs=self.pairs[:0],
+        )
+
     def in_units(self, unit: float) -> ResolvedInvariant:
         """Return the invariant of vectors that are divided by `unit`."""
         (rows, values), (others, least) = self.equalities, self.at_least
