@@ -7,8 +7,8 @@ from importlib import import_module
 from pathlib import Path
 
 import click
-from congenial.cli.progress import progress
 
+from congenial.cli.loading import progress
 from congenial.errors import CongenialError
 from congenial.exhibits.files import check_installed
 from papers.studies import NAMES, SHARED

@@ -225,3 +225,31 @@ def test_a_guarantee_that_promises_nothing_says_so(changes, said):
     found = replace(stated, **changes)
     assert said in found.sentence
     assert ("promises nothing" in found.sentence) is bool(said)
+
+
+def test_claims_of_projections_cover_data_outside_of_the_bounds():
+    """The loss of every move between leaves is that of the noise; bounds restrict no dataset."""
+    rng = np.random.default_rng(8)
+    ancestors = np.array([[0, 1, 3], [0, 1, 4], [0, 2, 5], [0, 2, 6]])
+    for _ in range(200):
+        scales = rng.uniform(0.5, 4.0, size=7)
+        low, high = np.full(7, -np.inf), np.full(7, np.inf)
+        at = rng.choice(7, size=3, replace=False)
+        low[at], high[at] = 0.0, rng.integers(0, 2, size=3)  # some counts are held at 0
+        pinned = rng.random() < 0.5
+        invariant = cg.consistent(DEEP) & cg.bounds(low, high)
+        if pinned:
+            scales[0] = np.inf
+            invariant &= cg.exactly(0)
+        mechanism = cg.Additive(cg.DiscreteLaplace(scales), DEEP)
+        losses = [
+            (1.0 / scales[np.setxor1d(one, other)]).sum()
+            for one, other in itertools.combinations(ancestors, 2)
+        ]
+        stated = cg.image(mechanism, invariant, integer=True).guarantee("substitute")
+        assert stated.epsilon == pytest.approx(max(losses), rel=1e-12)
+        assert "bounds" not in stated.sentence
+        if not pinned:
+            alone = max((1.0 / scales[path]).sum() for path in ancestors)
+            stated = cg.imaging.topdown_image(mechanism, invariant).guarantee("add-remove")
+            assert stated.epsilon == pytest.approx(alone, rel=1e-12)

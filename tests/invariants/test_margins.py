@@ -11,7 +11,8 @@ from congenial.errors import (
     InvariantError,
     UnsupportedError,
 )
-from congenial.invariants.margins import AtLeastAsMany, MarginBounds, difference_rows, on_entries
+from congenial.invariants.margins import AtLeastAsMany, MarginBounds, on_entries
+from congenial.invariants.resolved import difference_rows
 from support.table_cases import AGES, TWO
 
 AXES = {"sex": ("F", "M"), "age": ("0", "1", "2")}

@@ -268,11 +268,19 @@ def imaged_guarantee(
 ) -> Guarantee:
     """Guarantee of projecting a mechanism's output onto an invariant.
 
-    Neighbouring datasets agree on the invariant's values, so the projection is post-processing
-    (Two Views, Lemma 3.7). The arguments are those of `conditioned_guarantee`.
+    Neighbouring datasets agree on the exact counts, so the projection is post-processing (Two
+    Views, Lemma 3.7). They need not satisfy the invariant's bounds. The arguments are those of
+    `conditioned_guarantee`.
     """
-    source = POST_PROCESSED
-    return _guarantee(mechanism, resolved, neighbours, source, sampler_error, one_sided, delta)
+    return _guarantee(
+        mechanism,
+        resolved.exact_part,
+        neighbours,
+        POST_PROCESSED,
+        sampler_error,
+        one_sided,
+        delta,
+    )
 
 
 def conditioned_pairs(

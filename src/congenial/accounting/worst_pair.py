@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from congenial.accounting.guarantee import Guarantee
+from congenial.accounting.guarantee import POST_PROCESSED, TWO_BINS, Guarantee
 from congenial.accounting.loss.inequalities import PROVED, TRIVIAL, Pairs, bounded_loss, charged
 from congenial.accounting.neighbours.leeway import with_implied
 from congenial.accounting.neighbours.single_moves import (
@@ -59,7 +59,9 @@ def worst_pair(
     known, pairs = (None, None)
     if guarantee.moves is not None:
         known, pairs = guarantee.moves.worst, guarantee.moves.pairs
-    if resolved.equalities[1].size or resolved.inequalities[1].size:
+    if guarantee.gamma_source in (POST_PROCESSED, TWO_BINS):
+        resolved = resolved.exact_part
+    if resolved.equalities[1].size or resolved.n_inequalities:
         raise PrivacyError(
             f"the worst pair of {mechanism.noise.name} noise under these invariants is not worked "
             "out; use a tree without linear conditions."

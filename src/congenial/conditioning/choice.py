@@ -129,7 +129,7 @@ def _on_union(mechanism: Additive, invariant: Union, sampler: Sampler) -> Condit
         replace(_part(mechanism, one, sampler), bounds_hold=False) for one in invariant.alternatives
     ]
     alternatives = tuple(part.resolved for part in parts)
-    if any(resolved.inequalities[1].size for resolved in alternatives):
+    if any(resolved.n_inequalities for resolved in alternatives):
         raise UnsupportedError(
             "an alternative of a union has an at_least() condition between several entries; "
             "give bounds on single entries."

@@ -371,7 +371,7 @@ def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatAr
     conditions = []
     if value.size:
         conditions.append(LinearConstraint(equal, value, value))
-    if resolved.inequalities[1].size:
+    if resolved.n_inequalities:
         conditions.append(
             LinearConstraint(resolved.inequalities[0], resolved.inequalities[1], np.inf)
         )

@@ -188,7 +188,7 @@ class Projector:
     def forest(self) -> tuple[Links, FloatArray] | None:
         """The forest of sums and the values of the fixed sums; None if the sums are no forest."""
         resolved = self.resolved
-        if resolved.inequalities[1].size:
+        if resolved.n_inequalities:
             return None
         matrix, value = resolved.equalities
         if resolved.tree is not None:

@@ -97,7 +97,7 @@ def topdown(
         raise ArgumentError(f"integer is {integer!r}; give True or False.")
     found = tree.tree if isinstance(tree, Workload) else tree
     resolved = _covered(invariant, tree, found, whole=integer)
-    if isinstance(tree, Workload) and found is None:
+    if isinstance(tree, Workload) and (found is None or len(resolved.linked)):
         weight = checked_weights(weights, len(tree))
         _check_measured(weight > 0.0, resolved, tree, tree.cells)
         return CellDescent(tree, resolved, weight, integer).apply(y, resolve(rng))
@@ -111,9 +111,10 @@ def _covered(
 ) -> ResolvedInvariant:
     """Resolve an invariant of pins and bounds on a tree or a workload, with its sums."""
     resolved = resolve_invariant(invariant, len(domain), domain, whole=whole)
-    if resolved.equalities[1].size or resolved.inequalities[1].size:
+    if resolved.equalities[1].size or resolved.at_least[1].size:
         raise UnsupportedError(
-            "topdown covers pins and bounds on a tree, no further linear conditions; use project()."
+            "topdown covers pins, bounds and at_least_as_many(), no further linear conditions; use "
+            "project()."
         )
     imposed = resolved.tree
     if imposed is not None and tree is not None and not imposed.same_as(tree):
@@ -187,10 +188,15 @@ class TopDown(Moved):
         """Releases are integers."""
         return True
 
+    @property
+    def _tree(self) -> Tree | None:
+        """The tree, where no counts of its tables are compared."""
+        return None if len(self.resolved.linked) else self.mechanism.tree
+
     @cached_property
     def descent(self) -> Descent | CellDescent:
         """The steps applied to the noisy values."""
-        tree, workload = self.mechanism.tree, self.mechanism.workload
+        tree, workload = self._tree, self.mechanism.workload
         if tree is not None:
             return Descent(tree, self.resolved, integer=True)
         if workload is None:  # topdown_image refuses it
@@ -219,7 +225,7 @@ class TopDown(Moved):
     def summed(self, noisy: npt.ArrayLike) -> FloatArray:
         """Set nodes of a tree that are not measured to the sums of the nodes below."""
         values = np.array(noisy, dtype=np.float64)
-        tree = self.mechanism.tree
+        tree = self._tree
         if tree is None:
             return values
         unmeasured = ~(np.isfinite(self.mechanism.scales) | self.resolved.pinned)
@@ -242,11 +248,15 @@ class TopDown(Moved):
             "the children of each node are moved to the closest counts, in L2, that add up to it, "
             "and rounded by largest remainder, ties at random"
         )
-        if self.mechanism.tree is None:
+        if self._tree is None:
             how = (
                 "the measured margins of each area's parts are fitted together by weighted least "
                 "squares under the cells of the area, and the cells rounded so that they add up "
                 "and the margins change little, ties at random"
+            )
+        if len(self.resolved.linked):
+            how += (
+                "; tables with smaller counts come first, and are lower bounds of the larger ones"
             )
         return (
             f"topdown: adds {self.mechanism.noise.name} noise to {n - pinned - open_} of {n} "

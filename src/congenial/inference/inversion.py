@@ -138,7 +138,7 @@ def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArra
     if (
         tree is None
         or resolved.equalities[1].size
-        or resolved.inequalities[1].size
+        or resolved.n_inequalities
         or resolved.relative.size
     ):
         raise UnsupportedError(

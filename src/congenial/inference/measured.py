@@ -137,7 +137,7 @@ def pose_resolved(
 ) -> Problem:
     """Check measurements against a resolved invariant whose inequalities are in units."""
     tree = resolved.tree
-    if tree is None or resolved.equalities[1].size or resolved.inequalities[1].size:
+    if tree is None or resolved.equalities[1].size or resolved.n_inequalities:
         raise UnsupportedError(
             "posteriors need a tree that adds up; impose consistent(tree), and make the sums of "
             "linear() nodes of it."

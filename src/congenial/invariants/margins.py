@@ -10,11 +10,9 @@ import numpy as np
 from congenial.domain.blocks import Block
 from congenial.domain.table import Margin, margin_names
 from congenial.domain.workload import MarginLike, Workload
-from congenial.errors import InvariantError, UnsupportedError
+from congenial.errors import InvariantError
 from congenial.types import FloatArray, IntArray
 
-# Largest number of numbers in dense rows.
-MOST_NUMBERS = 2**26
 Level = str | int | None
 # A margin (all its cells), or values for some of its axes and None for every value of an axis.
 Side = MarginLike | Mapping[str, str | None]
@@ -139,18 +137,3 @@ def on_entries(part: OnMargins, workload: Workload | None) -> Resolved:
     lo[more[(more >= 0) & (fewer < 0)]] = 0.0
     hi[fewer[(fewer >= 0) & (more < 0)]] = 0.0
     return none, lo, hi, pairs[(pairs >= 0).all(axis=1)]
-
-
-def difference_rows(pairs: IntArray, n: int) -> tuple[FloatArray, FloatArray]:
-    """State pairs of a larger and a smaller entry as ``matrix @ z >= 0``."""
-    if len(pairs) * n > MOST_NUMBERS:
-        raise UnsupportedError(
-            f"at_least_as_many() makes {len(pairs)} conditions on {n} entries between counts of "
-            "which neither is published exactly, too many; publish one side exactly, or compare "
-            "at a coarser level."
-        )
-    matrix = np.zeros((len(pairs), n))
-    at = np.arange(len(pairs))
-    matrix[at, pairs[:, 0]] += 1.0
-    matrix[at, pairs[:, 1]] -= 1.0
-    return matrix, np.zeros(len(pairs))

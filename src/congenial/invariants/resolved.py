@@ -21,6 +21,8 @@ Drawn = TypeVar("Drawn", bound=npt.NDArray[Any])
 
 # Largest violation by rounding in floating-point vectors, relative to their largest entry.
 TOLERANCE = 1e-9
+# Most numbers of a dense matrix of inequalities: 512 MiB.
+_MOST_NUMBERS = 2**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,13 +38,39 @@ class ResolvedInvariant:
     # of a single number.
     lo: FloatArray
     hi: FloatArray
-    # `equalities` and `inequalities`: Further public linear conditions.
+    # `equalities` and `at_least`: Further public linear conditions, a matrix and values.
     equalities: tuple[FloatArray, FloatArray] = field(repr=False)
-    inequalities: tuple[FloatArray, FloatArray] = field(repr=False)
+    at_least: tuple[FloatArray, FloatArray] = field(repr=False)
     workload: Workload | None = None  # The workload that must add up.
-    # shape (k, 2): Pairs of a larger and a smaller entry, at least one of them pinned: the pin's
-    # value bounds the other. `with_pins` adds that bound.
-    relative: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64), repr=False)
+    # shape (k, 2): Pairs of a larger and a smaller entry.
+    pairs: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64), repr=False)
+
+    @cached_property
+    def relative(self) -> IntArray:
+        """Pairs with a pinned entry, whose value bounds the other; `with_pins` adds that bound."""
+        return self.pairs[self.pinned[self.pairs].any(axis=1)]
+
+    @cached_property
+    def linked(self) -> IntArray:
+        """Pairs without a pinned entry."""
+        return self.pairs[~self.pinned[self.pairs].any(axis=1)]
+
+    @property
+    def n_inequalities(self) -> int:
+        """Number of inequalities besides bounds and pairs with a pinned entry."""
+        return self.at_least[1].size + len(self.linked)
+
+    @cached_property
+    def inequalities(self) -> tuple[FloatArray, FloatArray]:
+        """The further inequalities as one matrix, shape (k, n), and its least values, shape (k,).
+
+        Raises UnsupportedError if pairs make it too large.
+        """
+        matrix, least = self.at_least
+        if not len(self.linked):
+            return self.at_least
+        rows, zeros = difference_rows(self.linked, self.n)
+        return np.vstack((matrix, rows)), np.concatenate((least, zeros))
 
     @property
     def counted(self) -> Tree | Workload | None:
@@ -91,7 +119,7 @@ class ResolvedInvariant:
     @cached_property
     def has_inequalities(self) -> bool:
         """Whether an inequality restricts an entry that is not pinned."""
-        if self.inequalities[1].size or not self.pinned[self.relative].all():
+        if self.at_least[1].size or not self.pinned[self.pairs].all():
             return True
         bounded = np.isfinite(_listed(self.lo)) | np.isfinite(_listed(self.hi))
         return bool(bounded.any() and (bounded & ~self.pinned).any())
@@ -113,17 +141,34 @@ class ResolvedInvariant:
         from_below, from_above = self.pinned[fewer], self.pinned[more]
         np.maximum.at(lo, more[from_below], values[fewer[from_below]].astype(np.float64))
         np.minimum.at(hi, fewer[from_above], values[more[from_above]].astype(np.float64))
-        return replace(self, lo=lo, hi=hi, relative=self.relative[:0])
+        return replace(self, lo=lo, hi=hi, pairs=self.linked)
+
+    @cached_property
+    def exact_part(self) -> ResolvedInvariant:
+        """The invariant without its bounds and inequalities.
+
+        A projection is post-processing of noisy counts whether or not the data satisfy its bounds.
+        So the datasets that its guarantee compares agree on exact counts, and nothing else.
+        """
+        if not self.has_inequalities:
+            return self
+        return replace(
+            self,
+            lo=np.broadcast_to(-np.inf, self.n),
+            hi=np.broadcast_to(np.inf, self.n),
+            at_least=(np.zeros((0, self.n)), np.zeros(0)),
+            pairs=self.pairs[:0],
+        )
 
     def in_units(self, unit: float) -> ResolvedInvariant:
         """Return the invariant of vectors that are divided by `unit`."""
-        (rows, values), (others, least) = self.equalities, self.inequalities
+        (rows, values), (others, least) = self.equalities, self.at_least
         return replace(
             self,
             lo=self.lo / unit,
             hi=self.hi / unit,
             equalities=(rows, values / unit),
-            inequalities=(others, least / unit),
+            at_least=(others, least / unit),
         )
 
     def within_bounds(self, values: npt.NDArray[Any]) -> BoolArray:
@@ -156,7 +201,10 @@ class ResolvedInvariant:
         ok = self.with_pins(given).within_bounds(values) & self.adds_up(values)
         if self.pinned.any():
             ok &= (values[..., self.pinned] == given[self.pinned]).all(axis=-1)
-        matrix, value = self.inequalities
+        more, fewer = self.linked.T
+        if more.size:
+            ok &= (values[..., more] - values[..., fewer] >= -2.0 * _slack(values)).all(axis=-1)
+        matrix, value = self.at_least
         if value.size:
             ok &= (values @ matrix.T >= value - _row_slack(values, matrix)).all(axis=-1)
         return np.asarray(ok & self.meets_equalities(values))
@@ -192,6 +240,21 @@ def hull(alternatives: Sequence[ResolvedInvariant]) -> ResolvedInvariant:
     high = np.maximum.reduce([resolved.hi for resolved in alternatives])
     pinned = np.logical_and.reduce([resolved.pinned for resolved in alternatives])
     return replace(alternatives[0], lo=low, hi=high, pinned=pinned)
+
+
+def difference_rows(pairs: IntArray, n: int) -> tuple[FloatArray, FloatArray]:
+    """State pairs of a larger and a smaller entry as ``matrix @ z >= 0``."""
+    if len(pairs) * n > _MOST_NUMBERS:
+        raise UnsupportedError(
+            f"at_least_as_many() makes {len(pairs)} conditions on {n} entries between counts of "
+            "which neither is published exactly, too many; publish one side exactly, or compare "
+            "at a coarser level."
+        )
+    matrix = np.zeros((len(pairs), n))
+    at = np.arange(len(pairs))
+    matrix[at, pairs[:, 0]] += 1.0
+    matrix[at, pairs[:, 1]] -= 1.0
+    return matrix, np.zeros(len(pairs))
 
 
 def named(domain: Tree | Workload | None, entry: int) -> str:
@@ -288,4 +351,4 @@ def inequalities_in_units(resolved: ResolvedInvariant) -> ResolvedInvariant:
         )
     rows = np.array([row for row, _ in kept]).reshape(-1, resolved.n)
     bounds = np.array([bound for _, bound in kept])
-    return replace(resolved, lo=lo, hi=hi, inequalities=(rows, bounds))
+    return replace(resolved, lo=lo, hi=hi, at_least=(rows, bounds), pairs=resolved.relative)

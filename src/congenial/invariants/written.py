@@ -26,7 +26,6 @@ from congenial.invariants.margins import (
     MarginBounds,
     OnMargins,
     Side,
-    difference_rows,
     on_entries,
 )
 from congenial.invariants.resolved import ResolvedInvariant, named
@@ -532,9 +531,6 @@ def resolve_invariant(
             rows[type(part)].append((part.matrix, part.value))
     lo, hi = _checked_bounds(lo, hi, n, margins or imposed or domain, whole=whole)
     pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(p for *_, p in on_margins)])
-    by_pin = pinned[pairs].any(axis=1)
-    if not by_pin.all():
-        rows[AtLeast].append(difference_rows(pairs[~by_pin], n))
     return ResolvedInvariant(
         n,
         imposed,
@@ -544,7 +540,7 @@ def resolve_invariant(
         _stack(rows[Linear], n),
         _stack(rows[AtLeast], n),
         workload,
-        pairs[by_pin],
+        pairs,
     )
 
 

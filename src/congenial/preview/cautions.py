@@ -21,7 +21,7 @@ def unused_levels(model: Model) -> tuple[str, ...]:
     For example, substituting a record never changes the root's count. Noise there protects nothing,
     and its share of epsilon is not used.
     """
-    changing = changing_levels(model.domain, model.resolved, model.neighbours)
+    changing = changing_levels(model.domain, model.compared, model.neighbours)
     return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
 
 

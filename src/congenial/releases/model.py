@@ -13,6 +13,7 @@ import numpy as np
 from congenial.accounting.calibration.scales import (
     Method,
     changing_levels,
+    compared,
     goal_split,
     level_scales,
     workload_scales,
@@ -110,10 +111,19 @@ class Model:
         """Whether a substituted record may also enter or leave the rows that the filter keeps."""
         return self.neighbours == "substitute" and self.plan.data.where is not None
 
+    @cached_property
+    def compared(self) -> ResolvedInvariant:
+        """The part of the invariant that all datasets compared by the guarantee satisfy."""
+        return compared(self.resolved, _method(self.plan))
+
     @property
     def determined(self) -> BoolArray:
-        """Nodes published exactly, and nodes that follow from them, shape (n,)."""
-        return self.resolved.determined
+        """Nodes published exactly, and nodes that follow from them, shape (n,).
+
+        With conditioning, bounds that hold a count in place determine it too: the data satisfy
+        them. With other methods the data need not.
+        """
+        return self.compared.determined
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
@@ -308,6 +318,7 @@ def _split(
 ) -> dict[int, float]:
     """Shares by depth: given, found for the goal, or equal over the levels that can change."""
     privacy, neighbours = plan.privacy, plan.privacy.neighbours
+    resolved = compared(resolved, _method(plan))
     if privacy.goal is not None:
         changing = changing_levels(tree, resolved, neighbours)
         goal = _by_depth(plan, tree, resolved, "goal", privacy.goal)

@@ -84,7 +84,7 @@ def test_carried_bounds_are_what_the_areas_below_can_have():
         assert (found >= least[0]).all()
         assert (found <= most[0]).all()
         # one number is free in each table, so the bounds are attained
-        assert found[:, 0].max() == areas._within(least[:1], most[:1])[1][0, 0]
+        assert found[:, 0].max() == areas.within(least[:1], most[:1])[1][0, 0]
         low[-3, 4] = high[-3, 4] = 99.0
         assert areas.carried(low, high, 0.0)[2] >= 0
         assert margins.start == 4

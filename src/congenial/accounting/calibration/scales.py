@@ -112,7 +112,7 @@ def calibrate(
     Gaussian noise is zCDP, and shares are of the parameter rho that gives epsilon at `delta`, as
     `cg.accounting.zcdp_epsilon` converts it.
     """
-    resolved = resolve_invariant(invariant, len(tree), tree)
+    resolved = compared(resolve_invariant(invariant, len(tree), tree), method)
     law = DiscreteLaplace if delta is None else DiscreteGaussian
     if isinstance(tree, Workload):
         if goal is not None:
@@ -161,6 +161,7 @@ def workload_scales(
 ) -> FloatArray:
     """Noise scales of a workload's entries at a given final epsilon, as `calibrate` gives them."""
     _check(epsilon, neighbours, method)
+    resolved = compared(resolved, method)
     scales = margin_scales(
         workload,
         resolved,
@@ -189,6 +190,7 @@ def goal_split(
     they give the same noise, bit for bit.
     """
     _check(epsilon, neighbours, method)
+    resolved = compared(resolved, method)
     _check_levels("goal", goal, tree, resolved)
     if not any(goal.values()):
         raise ArgumentError("goal weighs no level; give some level a positive weight.")
@@ -208,6 +210,11 @@ def goal_split(
         charge_bounds=method == "conditioning" and delta is None,
         power=1.0 if delta is None else 0.5,
     )
+
+
+def compared(resolved: ResolvedInvariant, method: Method) -> ResolvedInvariant:
+    """Return the part of an invariant that all datasets satisfy which a guarantee compares."""
+    return resolved.exact_part if method == "imaging" else resolved
 
 
 def changing_levels(
@@ -255,6 +262,7 @@ def level_scales(
     adding one costs half of that.
     """
     _check(epsilon, neighbours, method)
+    resolved = compared(resolved, method)
     _check_split(tree, resolved, split)
     known = replace(resolved, pinned=resolved.determined)
     share = np.zeros(tree.depth)

@@ -124,7 +124,7 @@ def pairs_by_share(
     Returns function of ndarray of float64, shape (depth,), to Pairs: its cost does not grow with
     the number of siblings that are alike.
     """
-    proved = not (charge_bounds and resolved.inequalities[1].size)
+    proved = not (charge_bounds and resolved.n_inequalities)
     counts = np.zeros(len(tree), dtype=np.bool_)
     if charge_bounds and resolved.has_inequalities and proved:
         counts = charged(resolved)
@@ -194,6 +194,7 @@ def _fold(whole: _Folded) -> _Folded:
         lo=np.full(size, -np.inf),
         hi=np.full(size, np.inf),
         equalities=(np.zeros((0, size)), np.zeros(0)),
-        inequalities=(np.zeros((0, size)), np.zeros(0)),
+        at_least=(np.zeros((0, size)), np.zeros(0)),
+        pairs=np.zeros((0, 2), dtype=np.int64),
     )
     return _Folded(small, resolved, whole.counts[keep])

@@ -121,7 +121,7 @@ def bounded_pairs(
 ) -> Pairs:
     """Sort neighbouring pairs by the loss that the invariant's bounds can add."""
     worst = float(through.max(initial=0.0))
-    if resolved.inequalities[1].size or grid == 0.0:
+    if resolved.n_inequalities or grid == 0.0:
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
     return sorted_pairs(cost, through, charged(resolved, grid), steps=change / grid)
 

@@ -113,7 +113,7 @@ def _merged(one: Compared, other: Compared) -> Compared:
         )
     (rows, values), (others, bounds) = mine.inequalities, theirs.inequalities
     both = np.vstack((rows, others)), np.concatenate((values, bounds))
-    resolved = replace(mine, lo=low, hi=high, inequalities=both)
+    resolved = replace(mine, lo=low, hi=high, at_least=both, pairs=mine.relative)
     return replace(one, resolved=resolved, grid=min(one.grid, other.grid))
 
 

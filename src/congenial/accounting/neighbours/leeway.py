@@ -51,15 +51,15 @@ def with_implied(
     After any number of rounds, every dataset within the bounds lies in the intervals. So no entry
     is pinned that could differ between two neighbouring datasets.
     """
-    sums = resolved.equalities[1].size or resolved.inequalities[1].size
+    sums = resolved.equalities[1].size or resolved.n_inequalities
     free = not resolved.has_inequalities or not (
         sums or bool(np.isfinite(resolved.lo).any() and np.isfinite(resolved.hi).any())
     )
-    resolved = replace(resolved, pinned=resolved.determined)
+    given, resolved = resolved, replace(resolved, pinned=resolved.determined)
     if free:
         return resolved
     unit = grid or 1.0
-    span, rows = _spans(resolved, counted, grid)
+    span, rows = _spans(given, counted, grid)
     if (span[0] > span[1]).any():
         raise EmptyNeighbourhoodError(
             "the bounds leave no dataset, so a guarantee would say nothing; relax some of them."

@@ -209,7 +209,7 @@ def shared(resolved: ResolvedInvariant) -> tuple[bool, bool]:
     # data outside the bounds are refused, and an observer may notice the refusal
     bounded = bool(((resolved.lo > 0.0) | np.isfinite(resolved.hi))[free].any())
     agree = bool(resolved.pinned.any() or resolved.equalities[1].size)
-    return agree, bounded or bool(resolved.inequalities[1].size or resolved.relative.size)
+    return agree, bounded or bool(resolved.n_inequalities or resolved.relative.size)
 
 
 def covered(*, agree: bool, bounded: bool) -> str:

@@ -309,7 +309,7 @@ class Conditioned:
         shape = (
             f"{n} queries joined by {sums} without a cycle, {n - free} of them published exactly"
         )
-        inequalities = self.resolved.inequalities[1].size
+        inequalities = self.resolved.n_inequalities
         if inequalities:
             shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
         cost = _cost_text(self.mechanism, self.resolved, self.forest, self.fixed)

@@ -257,7 +257,7 @@ class TreeMHSampler(ByProposals):
                 "consistent(tree) with inequalities; use 'independence' or 'exact'."
             )
         noise, n = mechanism.noise, mechanism.n
-        if not resolved.inequalities[1].size:
+        if not resolved.n_inequalities:
             ends = resolved.lo, resolved.hi
             weights = share_noise(noise.kind, noise.spread, ends, resolved.pinned, n)
             check_proper(of_tree(tree), weights)

@@ -125,7 +125,7 @@ class Geography:
             if level + 2 < self.levels.size:
                 low[here] = np.maximum(low[here], self.rolled_up(tight_low, level))
                 high[here] = np.minimum(high[here], self.rolled_up(tight_high, level))
-            tight_low[here], tight_high[here] = self._within(low[here], high[here])
+            tight_low[here], tight_high[here] = self.within(low[here], high[here])
         wrong = np.argwhere(tight_low > tight_high + slack)
         high = np.maximum(low, high)
         self._drop(low, high)
@@ -147,7 +147,7 @@ class Geography:
         self._drop(low, high)
         return low, high
 
-    def _within(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def within(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Carry bounds along the sums of each area until they stay, for some areas."""
         low, high = low.copy(), high.copy()
         for _ in range(_ROUNDS):

@@ -15,6 +15,7 @@ from congenial.domain.workload import Workload
 from congenial.errors import InfeasibleError
 from congenial.imaging.solvers.areas import Geography, lay_out
 from congenial.imaging.solvers.family import Family, settle
+from congenial.imaging.solvers.linked_tables import TableLinks, links_of, order_of
 from congenial.imaging.solvers.problem import checked_values
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.projection.crossing import Areas, descend_families
@@ -50,12 +51,17 @@ class CellDescent:
         """The tables as the kernel reads them."""
         resolved = self.resolved
         bounded = resolved.pinned | np.isfinite(resolved.hi) | (resolved.lo > 0.0)
-        bounded[resolved.relative] = True
+        bounded[resolved.pairs] = True
         out = []
-        for table in self.workload.tables:
+        for table in order_of(self.workload, resolved.linked):
             blocks = [block for block in self.workload.blocks if block.table is table]
             out.append(lay_out(table, blocks, [b for b in blocks if bounded[b.entries].any()]))
         return tuple(out)
+
+    @cached_property
+    def links(self) -> tuple[TableLinks, ...]:
+        """Counts of a table that are at least as large as counts of a table before it."""
+        return links_of(self.tables, self.resolved.linked, self.resolved.n)
 
     def apply(self, y: npt.ArrayLike, source: Randomness) -> FloatArray | IntArray:
         """Return a vector that keeps the invariant, shape (n,): int64 where `integer`.
@@ -87,16 +93,41 @@ class CellDescent:
         """
         values = np.asarray(given, dtype=np.float64)
         resolved = self.resolved.with_pins(values)
-        return [self.bounds(geography, resolved, values) for geography in self.tables]
+        found = [self.bounds(geography, resolved, values) for geography in self.tables]
+        for link in reversed(self.links):
+            low, high = found[link.fewer]
+            ceiling = link.ceiling(self.tables, found[link.more])
+            found[link.fewer] = self._carried(link.fewer, low, np.minimum(high, ceiling), values)
+        return found
+
+    def _carried(self, at: int, low: FloatArray, high: FloatArray, values: FloatArray) -> Limits:
+        """Carry bounds of a table up; refuses bounds that cannot hold."""
+        slack = 0.0 if self.integer else TOLERANCE * max(1.0, float(np.abs(values).max()))
+        low, high, wrong = self.tables[at].carried(low, high, slack)
+        if wrong >= 0:
+            raise _no_table(self.tables[at], self.workload, wrong)
+        return low, high
+
+    def _raised(
+        self, at: int, limits: list[Limits], values: FloatArray, rows: list[FloatArray]
+    ) -> Limits:
+        """Bounds of a table under the rows of the tables before it."""
+        low, high = limits[at]
+        linked = [link for link in self.links if link.more == at]
+        for link in linked:
+            low = np.maximum(low, link.floor(self.tables, rows[link.fewer]))
+        return self._carried(at, low, high, values) if linked else (low, high)
 
     def _moved(
         self, values: FloatArray, limits: list[Limits], source: Randomness
     ) -> FloatArray | IntArray:
         out, pinned = np.zeros(self.resolved.n), self.resolved.pinned
-        for geography, within in zip(self.tables, limits, strict=True):
+        rows: list[FloatArray] = []
+        for at, geography in enumerate(self.tables):
             entries = geography.ids >= 0
-            cells = self._fill(geography, within, values, source)
-            out[geography.ids[entries]] = geography.summed(cells)[entries]
+            within = self._raised(at, limits, values, rows)
+            rows.append(geography.summed(self._fill(geography, within, values, source)))
+            out[geography.ids[entries]] = rows[-1][entries]
         out[pinned] = values[pinned]
         return np.rint(out).astype(np.int64) if self.integer else out
 
@@ -106,11 +137,11 @@ class CellDescent:
         The fit of an area's parts is that under the area's released cells.
         """
         values = np.asarray(y, dtype=np.float64)
-        resolved = self.resolved.with_pins(values)
-        none = one_kind()
+        limits, none = self.limits(values), one_kind()
+        rows = [geography.summed(geography.read(released)) for geography in self.tables]
         with ThreadPoolExecutor(max(1, int(numba.config.NUMBA_NUM_THREADS))) as pool:
-            for geography in self.tables:
-                within = self.bounds(geography, resolved, values)
+            for at, geography in enumerate(self.tables):
+                within = self._raised(at, limits, values, rows)
                 areas, given = self.areas(geography, within, values), geography.read(released)
                 for begin, end in geography.stages:
                     x = given.copy()

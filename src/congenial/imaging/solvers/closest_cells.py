@@ -28,7 +28,7 @@ def covers(resolved: ResolvedInvariant, weight: FloatArray) -> bool:
     workload = resolved.workload
     if workload is None or resolved.tree is not None:
         return False
-    if resolved.equalities[1].size or resolved.inequalities[1].size:
+    if resolved.equalities[1].size or resolved.n_inequalities:
         return False
     exact = [b for b in workload.blocks if resolved.pinned[b.start : b.stop].any()]
     for one, other in combinations(exact, 2):

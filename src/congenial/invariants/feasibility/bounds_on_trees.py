@@ -75,7 +75,7 @@ def tightest(single: SingleInvariants) -> Ends:
         v = int(np.flatnonzero(matrix[k])[0])
         at = values[k] / matrix[k, v]
         tighten(v, at, at, SingleInvariant("linear", k))
-    matrix, values = resolved.inequalities
+    matrix, values = resolved.at_least
     for k in np.flatnonzero(matrix.any(axis=1)).tolist():
         row, value = matrix[k], values[k]
         v = int(np.flatnonzero(row)[0])
@@ -83,7 +83,7 @@ def tightest(single: SingleInvariants) -> Ends:
         low, high = (bound, np.inf) if row[v] > 0 else (-np.inf, bound)
         tighten(v, low, high, SingleInvariant("at_least", k))
     known = dict(zip(single.pins.tolist(), single.values.tolist(), strict=True))
-    for k, (more, fewer) in enumerate(resolved.relative.tolist()):
+    for k, (more, fewer) in enumerate(resolved.pairs.tolist()):
         if fewer in known:
             tighten(more, known[fewer], np.inf, SingleInvariant("pair", k))
         if more in known:

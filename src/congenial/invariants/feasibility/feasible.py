@@ -69,7 +69,7 @@ def find_infeasible_subset(
     if found is None:
         return None
     named = resolved.workload or resolved.tree or domain
-    return tell(single, found, invariant, named, grid)
+    return tell(single, found, named, grid)
 
 
 def check_feasible(
@@ -115,8 +115,8 @@ def not_tried(resolved: ResolvedInvariant) -> str:
             "Whether all conditions can hold together was tested one after another only; install "
             "congenial[imaging] to have it decided."
         )
-    numbers = np.count_nonzero(resolved.equalities[0]) + np.count_nonzero(resolved.inequalities[0])
-    numbers += resolved.relative.size
+    numbers = np.count_nonzero(resolved.equalities[0]) + np.count_nonzero(resolved.at_least[0])
+    numbers += resolved.pairs.size
     numbers += 0 if resolved.sums is None else resolved.sums.parts.size + resolved.sums.totals.size
     if numbers + 2 * resolved.n > MOST_NUMBERS:
         return (
@@ -135,7 +135,7 @@ def remarks(resolved: ResolvedInvariant, domain: Tree | Workload | None) -> str:
 
 def _open_ended(resolved: ResolvedInvariant, counts: npt.ArrayLike | None) -> bool:
     """Whether sufficiently large or small values satisfy every invariant, without a search."""
-    if resolved.equalities[1].size or resolved.inequalities[1].size:
+    if resolved.equalities[1].size or resolved.n_inequalities:
         return False
     if resolved.relative.size or _crossing(resolved):  # a part may count in several totals
         return False
@@ -159,8 +159,9 @@ def _is_hierarchy(resolved: ResolvedInvariant, *, with_data: bool) -> bool:
 
     A pair of entries is a bound once the data give the value of the entry published exactly.
     """
-    crossing = _crossing(resolved) | (resolved.relative.size > 0 and not with_data)
-    return not crossing and _single(resolved.equalities[0]) and _single(resolved.inequalities[0])
+    pairs = resolved.linked if with_data else resolved.pairs
+    crossing = _crossing(resolved) or pairs.size > 0
+    return not crossing and _single(resolved.equalities[0]) and _single(resolved.at_least[0])
 
 
 def _single(matrix: FloatArray) -> bool:
@@ -178,7 +179,7 @@ def _alone(resolved: ResolvedInvariant, *, whole: bool) -> SingleInvariant | Non
             step = int(np.gcd.reduce(np.abs(factors).astype(np.int64))) if _small(factors) else 1
             if at % step:
                 return SingleInvariant("linear", k)
-    matrix, value = resolved.inequalities
+    matrix, value = resolved.at_least
     never = np.flatnonzero((value > 0) & ~matrix.any(axis=1))
     return SingleInvariant("at_least", int(never[0])) if never.size else None
 
@@ -231,11 +232,11 @@ def _at_hand(single: SingleInvariants) -> bool:
             held = entries >= 0
             np.add.at(z, entries[held], cells[held])
     inside = bool(((z >= low) & (z <= high)).all())
-    more, fewer = resolved.relative.T
+    more, fewer = resolved.pairs.T
     return (
         inside
         and bool((z[more] >= z[fewer]).all())
         and bool((z[single.pins] == single.values).all())
         and bool((resolved.equalities[0] @ z == resolved.equalities[1]).all())
-        and bool((resolved.inequalities[0] @ z >= resolved.inequalities[1]).all())
+        and bool((resolved.at_least[0] @ z >= resolved.at_least[1]).all())
     )

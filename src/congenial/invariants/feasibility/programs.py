@@ -105,10 +105,10 @@ def as_rows(single: SingleInvariants) -> Rows:
     for k, (row, at) in enumerate(zip(*resolved.equalities, strict=True)):
         entries = np.flatnonzero(row)
         state(SingleInvariant("linear", k), entries, row[entries], at, at)
-    for k, (row, at) in enumerate(zip(*resolved.inequalities, strict=True)):
+    for k, (row, at) in enumerate(zip(*resolved.at_least, strict=True)):
         entries = np.flatnonzero(row)
         state(SingleInvariant("at_least", k), entries, row[entries], at, np.inf)
-    for k, pair in enumerate(resolved.relative):
+    for k, pair in enumerate(resolved.pairs):
         state(SingleInvariant("pair", k), pair, np.array([1.0, -1.0]), 0.0, np.inf)
     if resolved.sums is not None:
         starts, parts = resolved.sums.starts, resolved.sums.parts

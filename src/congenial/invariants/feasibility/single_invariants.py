@@ -12,7 +12,7 @@ import numpy.typing as npt
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
-from congenial.invariants.written import AtLeast, Bounds, Invariant, Nonnegative
+from congenial.invariants.written import Bounds, Invariant, Nonnegative
 from congenial.types import FloatArray, IntArray
 from congenial.wording import joined
 
@@ -115,7 +115,6 @@ class InfeasibleSubset:
 def tell(
     single: SingleInvariants,
     members: Iterable[SingleInvariant],
-    invariant: Invariant | None,
     domain: Tree | Workload | None,
     grid: float,
 ) -> InfeasibleSubset:
@@ -130,28 +129,9 @@ def tell(
     texts = []
     for kind in _ORDER:
         at = [m.at for m in found if m.kind == kind]
-        if at and kind == "at_least":
-            texts += _inequalities(single.resolved, invariant, at, name)
-        elif at:
+        if at:
             texts += _TEXTS[kind](single, at, name, grid)
     return InfeasibleSubset(found, joined(texts))
-
-
-def _inequalities(
-    resolved: ResolvedInvariant,
-    invariant: Invariant | None,
-    at: list[int],
-    name: Callable[[int], str],
-) -> list[str]:
-    """Name rows by the call that made them; those of at_least_as_many() by their entries."""
-    parts = () if invariant is None else invariant.parts
-    plain = sum(part.value.size for part in parts if isinstance(part, AtLeast))
-    if invariant is None:
-        plain = resolved.inequalities[1].size
-    rows = [k for k in at if k < plain]
-    texts = _rows("at_least(), counted from 0", rows) if rows else []
-    pairs = [np.argsort(resolved.inequalities[0][k])[[-1, 0]] for k in at if k >= plain]
-    return texts + _pairs(pairs, name)
 
 
 def _pairs(pairs: list[IntArray], name: Callable[[int], str]) -> list[str]:
@@ -200,7 +180,8 @@ _TEXTS: dict[Kind, _Texts] = {
         f"exactly() of {_listed([name(v) for v in at[:_LISTED]], len(at))}"
     ],
     "linear": lambda _, at, __, ___: _rows("linear(), counted from 0", at),
-    "pair": lambda single, at, name, _: _pairs([single.resolved.relative[k] for k in at], name),
+    "at_least": lambda _, at, __, ___: _rows("at_least(), counted from 0", at),
+    "pair": lambda single, at, name, _: _pairs([single.resolved.pairs[k] for k in at], name),
     "sum": lambda single, at, name, _: [
         f"the sum{'s' * (len(at) > 1)} of the {'tree' if single.tree else 'cells'} at "
         f"{_listed([name(v) for v in at[:_LISTED]], len(at))}"

@@ -63,7 +63,7 @@ class SumSystem:
 
 def sum_system(resolved: ResolvedInvariant) -> SumSystem:
     """Collect and simplify all the sums of an invariant, inequalities with their slacks."""
-    n, slacks = resolved.n, resolved.inequalities[1].size
+    n, slacks = resolved.n, resolved.n_inequalities
     plain = not resolved.equalities[1].size and not slacks
     if plain and resolved.tree is not None:
         return SumSystem(n, 0, n, (), resolved.pinned, of_tree(resolved.tree))
