@@ -17,13 +17,17 @@ from msgspec import Meta
 from congenial.domain.table import Margin, Table
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.errors import CongenialError, PlanError
+from congenial.errors import ArgumentError, CongenialError, PlanError
 from congenial.plan.fields import Section, refuse, refuse_level
+from congenial.plan.sections import Data
 from congenial.wording import nearest, one_of, reason_of, show
 
-TOTAL, BY = "total", " by "
-# Column of the released table that names the margin of each count.
-MARGIN = "margin"
+TOTAL, BY, COLON = "total", " by ", ": "
+# Name of the only table of a plan; queries of tables with other names name their table.
+UNNAMED = "table"
+# Columns of the released table that name the margin of each count, and its table in plans with
+# several.
+MARGIN, TABLE_OF = "margin", "table"
 # Most values of an attribute; each is a cell at every place of the deepest level.
 _MOST_VALUES = 10_000
 # Most cells at all places; each takes about 100 bytes while it is counted.
@@ -98,7 +102,7 @@ class CrossTable(Section, frozen=True):
         """Names of the attributes and groups: each is a column of the released table."""
         return (*self.attributes, *self.groups)
 
-    def workload(self, places: Sequence[str], geography: Tree) -> Workload:
+    def workload(self, places: Sequence[str], geography: Tree, name: str = UNNAMED) -> Workload:
         """Return the queries over a geography, whose levels are `places`."""
         cells = prod(map(len, self.attributes.values())) * len(geography.leaves)
         if cells > _MOST_CELLS:
@@ -115,15 +119,16 @@ class CrossTable(Section, frozen=True):
                 geography,
                 places,
                 list(self.impossible) or None,
+                name,
             )
         except CongenialError as error:
-            raise PlanError(f"table: {reason_of(error)}") from None
+            raise PlanError(f"{_key(name)}: {reason_of(error)}") from None
         listed = self.margins
         if not isinstance(listed, dict):
             listed = dict.fromkeys(places, listed)
         asked: dict[str | int, list[Margin]] = {}
         for level, margins in listed.items():
-            key = f"table.margins.{level}"
+            key = f"{_key(name)}.margins.{level}"
             if level not in places:
                 refuse_level(key, level, places)
             asked[level] = [self._margin(table, key, text) for text in margins]
@@ -146,29 +151,90 @@ class CrossTable(Section, frozen=True):
             raise PlanError(f"{key} holds {show(text)}: {reason_of(error)}") from None
 
 
+class NamedTable(CrossTable, frozen=True):
+    """One of several tables over the same places, whose records are rows of its own."""
+
+    rows: Data | None = None  # By default the rows of the plan's section `data`.
+
+
+def _key(name: str) -> str:
+    return "table" if name == UNNAMED else f"tables.{name}"
+
+
 def margin_text(margin: Margin) -> str:
     """Write a margin as plans do, such as "sex by age"."""
     return BY.join(margin) or TOTAL
 
 
 def query_names(workload: Workload) -> tuple[str, ...]:
-    """Name every block of the queries of a plan, such as "county: sex by age"."""
+    """Name every block of the queries of a plan, such as "county: sex by age".
+
+    With several tables their name comes between: "county: people: sex by age".
+    """
     return tuple(
-        f"{block.table.level_names[block.level]}: {margin_text(block.margin)}"
+        f"{block.table.level_names[block.level]}: {named(block.table)}{margin_text(block.margin)}"
         for block in workload.blocks
     )
 
 
-def smallest(table: CrossTable, places: tuple[str, ...]) -> Workload:
-    """Return the queries over one place a level; they have the same names over any places."""
-    return table.workload(places, Tree.from_paths([places]))
+def named(table: Table) -> str:
+    """Write the name of a table before its margin; empty if the plan has one table."""
+    return "" if table.name == UNNAMED else f"{table.name}{COLON}"
+
+
+Side = tuple[str, dict[str, str]]
+
+
+def comparison(text: str) -> tuple[Side, Side]:
+    """Read a comparison such as "people >= homes: status=in use": tables, each with values."""
+    sides = [side.strip() for side in text.split(">=")]
+    if len(sides) != 2 or not all(sides):
+        refuse(
+            "invariants.as_many",
+            f"holds {show(text)}, which does not compare two counts",
+            "give two tables, with values where needed: 'people >= homes: status=in use'",
+        )
+    (more, what), (fewer, other) = (side.partition(COLON)[::2] for side in sides)
+    return (more, values_of(what)), (fewer, values_of(other))
+
+
+def check_comparison(text: str, workload: Workload, level: str) -> None:
+    """Refuse a comparison of counts that a level does not have, or of one table with itself."""
+    sides = comparison(text)
+    names = [table.name for table in workload.tables]
+    for name, values in sides:
+        try:
+            block = workload.block(tuple(values), level, name)
+            workload.find(values, int(block.table.nodes(block.level)[0]), name)
+        except ArgumentError as error:
+            refuse(
+                "invariants.as_many",
+                f"holds {show(text)}, which names no count ({reason_of(error)})",
+                f"give {one_of(names)}, with values of one of its margins at {level!r}",
+            )
+    if sides[0][0] == sides[1][0]:
+        refuse(
+            "invariants.as_many",
+            f"holds {show(text)}, which compares a table with itself",
+            f"compare two of {one_of(names)}",
+        )
+
+
+def values_of(what: str) -> dict[str, str]:
+    """Read the values that a count is named by, such as "sex=F, age=0-17"; "total" has none."""
+    if what in ("", TOTAL):
+        return {}
+    return dict(part.partition("=")[::2] for part in what.split(", "))
 
 
 def crossing(workload: Workload) -> bool:
     """Whether two queries cross on geographies of more than one place: neither refines the other.
 
-    Blocks come coarse to fine, so that each must refine the one before it.
+    Queries of several tables are taken to cross. Blocks come coarse to fine, so that each must
+    refine the one before it.
     """
+    if len(workload.tables) > 1:
+        return True
     table = workload.tables[0]
     return not all(
         above.level <= below.level

@@ -7,7 +7,9 @@ and a valid value. A `Plan` that exists has passed every check that needs no dat
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 import os
 import tomllib
 from collections.abc import Mapping
@@ -19,7 +21,18 @@ import numpy as np
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, PlanError
-from congenial.plan.cross_table import TOTAL, CrossTable, crossing, query_names, smallest
+from congenial.plan.cross_table import (
+    COLON,
+    TABLE_OF,
+    TOTAL,
+    UNNAMED,
+    CrossTable,
+    NamedTable,
+    check_comparison,
+    crossing,
+    query_names,
+    values_of,
+)
 from congenial.plan.fields import Section, fit, refuse, refuse_level
 from congenial.plan.sections import (
     MEASUREMENTS,
@@ -39,7 +52,8 @@ from congenial.wording import nearest, on_a_line, one_of, reason_of, show
 # Tolerance for the sum of a split's shares, which must be 1.
 TOLERANCE = 1e-9
 # Keys of the section `invariants` that are inequalities.
-_BOUNDS = ("nonnegative", "at_least", "at_most")
+_BOUNDS = ("nonnegative", "at_least", "at_most", "as_many")
+_NESTED = ", or ask for margins each of which divides the one before"
 # Most nodes of a tree in which a similar name is searched for, to save time.
 _MOST_COMPARED = 100_000
 
@@ -58,12 +72,14 @@ class Plan(Section, frozen=True):
     release: Publication = Publication()
     accuracy: Accuracy = Accuracy()
     table: CrossTable | None = None
+    # Tables of different records over the same places, by name, in the place of `table`.
+    tables: dict[str, NamedTable] = msgspec.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check each section, which Python code may have built, and the rules beyond types."""
         for name in self.__struct_fields__:
             section = getattr(self, name)
-            if section is None:
+            if section is None or name == "tables":
                 continue
             fit(msgspec.to_builtins(section, enc_hook=float), type(section), name)
         if self.hierarchy.domain == "lookup" and self.data.lookup is None:
@@ -72,6 +88,7 @@ class Plan(Section, frozen=True):
                 "is 'lookup' and the plan has no data.lookup",
                 "add data.lookup = { source, key, on }, or name a file that lists every node",
             )
+        _check_tables(self)
         _check_table(self)
         _check_weight(self)
         _check_exact(self)
@@ -86,25 +103,70 @@ class Plan(Section, frozen=True):
         return (ROOT_LEVEL, *self.hierarchy.levels)
 
     @property
+    def counted_tables(self) -> Mapping[str, CrossTable]:
+        """The tables by name; empty if the plan counts the nodes of a tree."""
+        return self.tables if self.table is None else {UNNAMED: self.table}
+
+    @property
     def attributes(self) -> Mapping[str, tuple[str, ...]]:
-        """The table's attributes with their values; empty if the plan has no table."""
-        return {} if self.table is None else self.table.attributes
+        """The attributes of all tables with their values; empty if the plan has no table."""
+        every = [one.attributes for one in self.counted_tables.values()]
+        return {name: values for listed in every for name, values in listed.items()}
+
+    @property
+    def reading_columns(self) -> tuple[str, ...]:
+        """Columns of the released table that name a query, after its margin's; in plans of tables.
+
+        With several tables the first is the table's name.
+        """
+        named = dict.fromkeys(name for one in self.counted_tables.values() for name in one.readings)
+        return (TABLE_OF, *named) if self.tables else tuple(named)
+
+    @property
+    def smallest(self) -> Workload | None:
+        """The queries over one place a level; their names are those over any places."""
+        found = self.domain(Tree.from_paths([self.place_names]))
+        return found if isinstance(found, Workload) else None
 
     @property
     def level_names(self) -> tuple[str, ...]:
-        """Every level of counts, coarse to fine, by depth; for a table its queries."""
-        if self.table is None:
-            return self.place_names
-        return query_names(smallest(self.table, self.place_names))
+        """Every level of counts, coarse to fine, by depth; for tables their queries."""
+        found = self.smallest
+        return self.place_names if found is None else query_names(found)
+
+    @property
+    def finest_names(self) -> tuple[str, ...]:
+        """The deepest level, or for tables the query of the single cells of each."""
+        found, names = self.smallest, self.level_names
+        if found is None:
+            return names[-1:]
+        owners = [block.table.name for block in found.blocks]
+        return tuple(dict(zip(owners, names, strict=True)).values())
 
     @property
     def crossing(self) -> bool:
         """Whether margins cross, so that the counts are no tree."""
-        return self.table is not None and crossing(smallest(self.table, self.place_names))
+        found = self.smallest
+        return found is not None and crossing(found)
 
     def domain(self, tree: Tree) -> Tree | Workload:
-        """Return the counts over a hierarchy: its nodes, or the queries of the plan's table."""
-        return tree if self.table is None else self.table.workload(self.place_names, tree)
+        """Return the counts over a hierarchy: its nodes, or the queries of the plan's tables."""
+        queries = [
+            table.workload(self.place_names, tree, name)
+            for name, table in self.counted_tables.items()
+        ]
+        return functools.reduce(operator.add, queries) if queries else tree
+
+    @property
+    def parts(self) -> tuple[Plan, ...]:
+        """A plan for each table and its rows, for counting; the plan itself without `tables`."""
+        if not self.tables:
+            return (self,)
+        privacy = Privacy(self.privacy.neighbours, self.privacy.epsilon)
+        return tuple(
+            Plan(table.rows or self.data, self.hierarchy, privacy, tables={name: table})
+            for name, table in self.tables.items()
+        )
 
     @property
     def exact_levels(self) -> tuple[str, ...]:
@@ -209,7 +271,7 @@ def _with_method(raw: Mapping[str, object]) -> Mapping[str, object]:
         return raw
     if not isinstance(method, dict) or "name" in method or "sampler" in method:
         return raw
-    name = best_method(bounded=True, crossing=_crosses(raw)).name
+    name = best_method(bounded=True, crossing="tables" in raw or _crosses(raw)).name
     return {**raw, "method": {"name": name, **method}}
 
 
@@ -218,7 +280,8 @@ def _crosses(raw: Mapping[str, object]) -> bool:
     try:
         table = msgspec.convert(raw.get("table"), CrossTable)
         hierarchy = msgspec.convert(raw.get("hierarchy"), Hierarchy)
-        return crossing(smallest(table, (ROOT_LEVEL, *hierarchy.levels)))
+        places = ROOT_LEVEL, *hierarchy.levels
+        return crossing(table.workload(places, Tree.from_paths([places])))
     except (msgspec.ValidationError, PlanError):
         return False
 
@@ -279,10 +342,12 @@ def named_nodes(
 
 def _entry(workload: Workload, key: str, entry: str, plan: Plan) -> int:
     """Index of a query's count at one place, such as "King: sex=F"."""
-    at, _, what = entry.rpartition(": ")
-    values = {} if what == TOTAL else dict(part.partition("=")[::2] for part in what.split(", "))
+    at, _, what = entry.rpartition(COLON)
+    table = None
+    if plan.tables:
+        at, _, table = at.rpartition(COLON)
     try:
-        return workload.find(values, at)
+        return workload.find(values_of(what), at, table)
     except ArgumentError as error:
         names = plan.level_names
         refuse(
@@ -317,7 +382,7 @@ def _known(plan: Plan, tree: Tree | Workload) -> tuple[str, ...]:
 
 def _check_table(plan: Plan) -> None:
     """Check the table against the hierarchy and the method; it makes every query's name."""
-    if plan.table is None:
+    if not plan.counted_tables:
         if not plan.hierarchy.levels:
             refuse(
                 "hierarchy.levels",
@@ -326,10 +391,10 @@ def _check_table(plan: Plan) -> None:
             )
         return
     levels = {name.casefold() for name in plan.place_names}
-    for name in plan.table.readings:
+    for name in plan.reading_columns[bool(plan.tables) :]:
         if name.casefold() in levels:
             refuse(
-                "table.attributes",
+                "tables" if plan.tables else "table.attributes",
                 f"has {show(name)}, which is a level, too",
                 "rename the column in one of them, or count it as one of them alone",
             )
@@ -338,15 +403,77 @@ def _check_table(plan: Plan) -> None:
     if plan.method.name == "posterior":
         refuse(
             "method.name",
-            "is 'posterior' while margins of table.margins cross, for which no posterior is exact",
-            "give 'topdown' or 'imaging', or ask for margins each of which divides the one before",
+            f"is 'posterior' while {_crossed(plan)}, for which no posterior is exact",
+            f"give 'topdown' or 'imaging'{_NESTED * (not plan.tables)}",
         )
     if plan.privacy.goal is not None:
         refuse(
             "privacy.goal",
-            "is given while margins of table.margins cross, for which no split is searched",
+            f"is given while {_crossed(plan)}, for which no split is searched",
             "give privacy.split, a share for every query",
         )
+
+
+def _crossed(plan: Plan) -> str:
+    return "the plan has several tables" if plan.tables else "margins of table.margins cross"
+
+
+def _of(plan: Plan, table: str, query: str) -> bool:
+    """Whether a query is one of a table, or the plan has one table or none."""
+    return not plan.tables or query.split(COLON)[1] == table
+
+
+def _check_tables(plan: Plan) -> None:
+    """Check several tables together: their names, their rows, and comparisons between them."""
+    if plan.invariants.as_many and len(plan.tables) < 2:
+        refuse(
+            "invariants.as_many",
+            "compares counts of two tables, and the plan has fewer",
+            "describe two under tables.NAME, or leave it out",
+        )
+    if not plan.tables:
+        return
+    if plan.table is not None:
+        refuse("tables", "stands beside the section table", "give one of them")
+    for name in plan.tables:
+        if not name.strip() or name in (UNNAMED, TOTAL) or any(c in name for c in ":>="):
+            refuse(
+                "tables",
+                f"has the name {show(name)}",
+                f"give names other than '{UNNAMED}' and '{TOTAL}', without ':', '>' and '='",
+            )
+    if plan.hierarchy.domain in ("data", "lookup"):
+        refuse(
+            "hierarchy.domain",
+            f"is {show(plan.hierarchy.domain)} in a plan of several tables",
+            "name a public file that lists every node",
+        )
+    rows: dict[tuple[str, str | None], str] = {}
+    for name, table in plan.tables.items():
+        data = table.rows or plan.data
+        other = rows.setdefault((data.source, data.table), name)
+        if other != name:
+            refuse(
+                f"tables.{name}.rows",
+                f"has the source of tables.{other}, so that a record would count in both",
+                f"name other rows, or count these margins in {other} too",
+            )
+        if data.where is not None:
+            refuse(
+                f"tables.{name}.rows.where",
+                "is given in a plan of several tables",
+                "filter the rows before, for example in a view of a DuckDB file",
+            )
+    if plan.privacy.ledger is not None and plan.data.name is None:
+        refuse(
+            "data.name",
+            "is missing, and the rows of several tables have one budget",
+            "give all of them one name, such as name = 'census'",
+        )
+    found = plan.smallest
+    if found is not None:
+        for text in plan.invariants.as_many:
+            check_comparison(text, found, plan.place_names[-1])
 
 
 def _check_weight(plan: Plan) -> None:
@@ -355,14 +482,14 @@ def _check_weight(plan: Plan) -> None:
     if weight is not None and weight.casefold() in map(str.casefold, columns):
         refuse(
             "data.weight",
-            f"is {show(weight)}, which is {'a level' if plan.table is None else 'counted by'}, too",
+            f"is {show(weight)}, which is {'counted by' if plan.attributes else 'a level'}, too",
             "name the column with the number of records of each row, or leave data.weight out",
         )
 
 
 def _check_exact(plan: Plan) -> None:
     entries, key = plan.invariants.publish_exactly, "invariants.publish_exactly"
-    folded = {} if plan.table is not None else {v.casefold(): v for v in plan.level_names}
+    folded = {} if plan.counted_tables else {v.casefold(): v for v in plan.level_names}
     for entry in set(entries) - set(plan.level_names):
         level = folded.get(entry.casefold())
         if level is not None and "/" not in entry:
@@ -378,10 +505,10 @@ def _check_exact(plan: Plan) -> None:
                 "bounds a level that invariants.publish_exactly holds, too",
                 "name it in one of them, because an exact count is not moved",
             )
-    if plan.level_names[-1] in entries:
+    for name in set(plan.finest_names) & set(entries):
         refuse(
             key,
-            f"holds {plan.level_names[-1]!r}, the deepest level, so that every count would be "
+            f"holds {name!r}, the deepest level, so that every count would be "
             "published exactly and nothing protected",
             "publish coarser levels or single nodes exactly",
         )
@@ -400,22 +527,28 @@ def _check_neighbours(plan: Plan) -> None:
 
 
 def _check_split(plan: Plan) -> None:
-    split, goal, levels = plan.privacy.split, plan.privacy.goal, plan.level_names
+    split, goal = plan.privacy.split, plan.privacy.goal
     if split is not None:
         _check_levels(plan, "split", split, "budget", "give its share to")
-        total = math.fsum(split.values())
-        if abs(total - 1.0) > TOLERANCE:
-            refuse("privacy.split", f"adds up to {total:.12g}", "give shares that add up to 1")
+        for name in plan.counted_tables or ("",):
+            total = math.fsum(share for at, share in split.items() if _of(plan, name, at))
+            if abs(total - 1.0) > TOLERANCE:
+                which = f" for {show(name)}" * bool(plan.tables)
+                refuse(
+                    "privacy.split",
+                    f"adds up to {total:.12g}{which}",
+                    f"give shares that add up to 1{' in each table' * bool(plan.tables)}",
+                )
     if goal is not None:
         _check_levels(plan, "goal", goal, "a weight", "weigh")
-    if levels[-1] in plan.unmeasured_levels:
+    for finest in [v for v in plan.finest_names if v in plan.unmeasured_levels]:
         # with nonnegative counts the law exists, but an exact draw takes work that grows with them
         what = "share" if goal is None else "weight"
         refuse(
             f"privacy.{'split' if goal is None else 'goal'}",
-            f"gives no {what} to {levels[-1]!r}, the deepest level, whose counts could then be "
+            f"gives no {what} to {finest!r}, the deepest level, whose counts could then be "
             "anything",
-            f"give {levels[-1]!r} a {what}",
+            f"give {finest!r} a {what}",
         )
 
 

@@ -106,6 +106,10 @@ Limits = Annotated[
     dict[str, Limit],
     Meta(description="give a table of whole numbers by level or node, such as { zone = 500 }"),
 ]
+Comparisons = Annotated[
+    tuple[Annotated[str, _text("compare two tables as text in quotes")], ...],
+    Meta(description="give a list, such as ['people >= homes: status=in use']"),
+]
 ByLevel = Meta(description="give a table of numbers by level, such as { zone = 1.0 }")
 Types = Annotated[
     dict[str, ColumnType], Meta(description="give a table, such as { age = 'INTEGER' }")
@@ -268,6 +272,8 @@ class Invariants(Section, frozen=True):
     # Public bounds of released counts, by level or node.
     at_least: Limits = msgspec.field(default_factory=dict)
     at_most: Limits = msgspec.field(default_factory=dict)
+    # Counts of one table that are as large as those of another, at every place.
+    as_many: Comparisons = ()
 
     def __post_init__(self) -> None:
         """Check the rules that types cannot state."""
@@ -283,7 +289,7 @@ class Invariants(Section, frozen=True):
     @property
     def bounded(self) -> bool:
         """Whether bounds hold, so that more than equalities restrict a release."""
-        return self.nonnegative or bool(self.at_least) or bool(self.at_most)
+        return self.nonnegative or bool(self.at_least or self.at_most or self.as_many)
 
 
 class Method(Section, frozen=True):
