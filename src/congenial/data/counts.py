@@ -6,13 +6,13 @@ but only the names of the rows' columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import narwhals as nw
@@ -78,8 +78,9 @@ def build_domain(plan: Plan, *, base: Path) -> Tree | Workload:
     if plan.hierarchy.domain == "data":
         return count(plan, base=base).domain
     with connect() as connection:
-        public = open_public(connection, plan, base)
-        return plan.domain(tree_of(plan, domain_paths(connection, plan, public)))
+        first = plan.parts[0]
+        public = open_public(connection, first, base)
+        return plan.domain(tree_of(first, domain_paths(connection, first, public)))
 
 
 @dataclass(eq=False)
@@ -92,6 +93,11 @@ class RowSource:
     known: Sequence[str]  # Columns of the rows.
     shown: str  # The rows, as messages name them.
     batches: Iterable[Relation]  # The rows, read once.
+
+    @property
+    def parts(self) -> tuple[RowSource, ...]:
+        """The rows of each table; those of a plan without `tables` are one part."""
+        return (self,)
 
     @cached_property
     def needed(self) -> list[str]:
@@ -117,9 +123,65 @@ class RowSource:
         return _count(self)
 
 
+@dataclass(eq=False)
+class JointSource:
+    """The rows of several tables over one public domain, a connection for each."""
+
+    plan: Plan
+    parts: tuple[RowSource, ...]
+
+    @cached_property
+    def domain(self) -> Workload:
+        """The queries of all tables."""
+        found = [part.domain for part in self.parts]
+        trees = [one.tables[0].geography for one in found if isinstance(one, Workload)]
+        first = trees[0]
+        if first is None or any(
+            tree is None or tree.names != first.names or not tree.same_as(first) for tree in trees
+        ):
+            raise DataError(
+                "the tables of the plan have different places; give all of them the places of "
+                "hierarchy.domain, without data.types of its columns."
+            )
+        return cast(Workload, self.plan.domain(first))
+
+    @cached_property
+    def counted(self) -> Counted:
+        """The confidential counts of all tables, one after the other as in the domain."""
+        found = [part.counted for part in self.parts]
+        counts = np.concatenate([one.counts for one in found])
+        return Counted(self.domain, counts, sum(one.excluded for one in found))
+
+
 @contextmanager
-def open_source(plan: Plan, *, base: Path, frame: object | None = None) -> Iterator[RowSource]:
-    """Open the rows of a plan and its public files over one connection."""
+def open_source(
+    plan: Plan, *, base: Path, frame: object | None = None
+) -> Iterator[RowSource | JointSource]:
+    """Open the rows of a plan and its public files, over one connection for each table.
+
+    A plan of several tables takes its frames as a mapping from the name of each table.
+    """
+    if not plan.tables:
+        with _open(plan, base, frame) as source:
+            yield source
+        return
+    frames = dict.fromkeys(plan.tables) if frame is None else frame
+    if not isinstance(frames, Mapping) or set(frames) != set(plan.tables):
+        raise ArgumentError(
+            f"frame is no mapping of {' and '.join(map(repr, plan.tables))} to a dataframe each; "
+            "give one for each table of the plan."
+        )
+    with ExitStack() as stack:
+        parts = [
+            stack.enter_context(_open(part, base, frames[name]))
+            for name, part in zip(plan.tables, plan.parts, strict=True)
+        ]
+        yield JointSource(plan, tuple(parts))
+
+
+@contextmanager
+def _open(plan: Plan, base: Path, frame: object | None) -> Iterator[RowSource]:
+    """Open the rows of one table or of a tree."""
     with connect() as connection:
         if frame is not None:
             yield _source_of_frame(connection, plan, base, frame)

@@ -55,9 +55,10 @@ class Public:
 
 def find_files(plan: Plan, base: Path, *, rows: bool) -> None:
     """Check that the files of a plan exist, before any long work."""
-    if rows or plan.hierarchy.domain == "data":
-        locate(base, plan.data.source, "data.source")
-    _public_files(plan, base)
+    for part in plan.parts:
+        if rows or plan.hierarchy.domain == "data":
+            locate(base, part.data.source, "data.source")
+        _public_files(part, base)
 
 
 def _public_files(plan: Plan, base: Path) -> dict[str, tuple[str, list[Path]]]:

@@ -45,8 +45,11 @@ def unweighted(plan: Plan, columns: Iterable[str]) -> tuple[str, ...]:
 
 def unweighted_source(plan: Plan, base: Path) -> tuple[str, ...]:
     """Return the same by the header of the plan's source; empty if it cannot be read."""
-    try:
-        found = look_up_columns(str(base / plan.data.source), table=plan.data.table)
-    except DataError:
-        return ()
-    return unweighted(plan, found)
+    found: list[str] = []
+    for part in plan.parts:
+        try:
+            columns = look_up_columns(str(base / part.data.source), table=part.data.table)
+        except DataError:
+            continue
+        found += unweighted(part, columns)
+    return tuple(found)

@@ -448,6 +448,15 @@ def _check_tables(plan: Plan) -> None:
             f"is {show(plan.hierarchy.domain)} in a plan of several tables",
             "name a public file that lists every node",
         )
+    _check_rows(plan)
+    found = plan.smallest
+    if found is not None:
+        for text in plan.invariants.as_many:
+            check_comparison(text, found, plan.place_names[-1])
+
+
+def _check_rows(plan: Plan) -> None:
+    """Check that no record counts in two tables, and that a ledger knows all rows by one name."""
     rows: dict[tuple[str, str | None], str] = {}
     for name, table in plan.tables.items():
         data = table.rows or plan.data
@@ -470,10 +479,6 @@ def _check_tables(plan: Plan) -> None:
             "is missing, and the rows of several tables have one budget",
             "give all of them one name, such as name = 'census'",
         )
-    found = plan.smallest
-    if found is not None:
-        for text in plan.invariants.as_many:
-            check_comparison(text, found, plan.place_names[-1])
 
 
 def _check_weight(plan: Plan) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from congenial.accounting.amounts import amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.mechanism import Certified, Measuring
-from congenial.data.counts import RowSource, open_source
+from congenial.data.counts import JointSource, RowSource, open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
 from congenial.errors import LedgerError, ReleaseError
@@ -224,12 +224,13 @@ def _randomness(simulate: int | None, with_truth: bool) -> Randomness:
     return seeded(simulate)
 
 
-def _counted(source: RowSource, notify: Notify) -> tuple[Model, IntArray]:
+def _counted(source: RowSource | JointSource, notify: Notify) -> tuple[Model, IntArray]:
     """Model and confidential counts, shape (n,); mistakes of the plan are found before counting."""
     public = source.plan.hierarchy.domain != "data"
     notify("reading the domain" if public else "counting rows")
-    for remark in unweighted(source.plan, source.known):
-        log.warning("%s", remark)
+    for part in source.parts:
+        for remark in unweighted(part.plan, part.known):
+            log.warning("%s", remark)
     model = build_model(source.plan, source.domain)
     if public:
         notify("counting rows")
@@ -301,7 +302,7 @@ def _write_tables(
 ) -> dict[str, str]:
     """Write every file but the certificate; return their digests, by name."""
     plan, written = model.plan, [*files.TABLE]
-    readings, stamped = () if plan.table is None else plan.table.readings, simulation is not None
+    readings, stamped = plan.reading_columns, simulation is not None
     files.write_tables(
         place,
         plan.place_names,

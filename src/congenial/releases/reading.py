@@ -282,7 +282,7 @@ def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
 
 
 def _domain(plan: Plan, parquet: FileRows) -> Tree | Workload:
-    if plan.table is None:
+    if not plan.counted_tables:
         return tree_of(parquet.rows, plan.place_names, files.PARQUET)
     return workload_of(parquet.rows, plan, files.PARQUET)
 
@@ -292,8 +292,7 @@ def _read(
 ) -> tuple[FileRows, FileRows]:
     """Read a CSV and a Parquet file; refuse columns that the plan does not give."""
     csv, parquet = files.read_tables(place, names)
-    readings = () if plan.table is None else plan.table.readings
-    expected = columns_of(plan.place_names, own, readings=readings, stamped=stamped)
+    expected = columns_of(plan.place_names, own, readings=plan.reading_columns, stamped=stamped)
     if parquet.columns != expected:
         raise ReleaseError(
             f"{names[1]} has the columns {_named(parquet.columns)}; the plan gives "

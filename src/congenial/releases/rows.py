@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from congenial.domain.blocks import Block
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ReleaseError, StructureError
-from congenial.plan.cross_table import MARGIN, margin_text
+from congenial.plan.cross_table import MARGIN, TABLE_OF, margin_text
 from congenial.plan.plan import Plan
 
 T = TypeVar("T", str, tuple[object, ...])
@@ -95,15 +95,13 @@ def workload_of(rows: Sequence[tuple[object, ...]], plan: Plan, what: str) -> Wo
 
     The places are those of the deepest level, in the order of their rows.
     """
-    if plan.table is None:
-        raise AssertionError("only a plan with a table has queries")
     names = plan.place_names
     found = dict.fromkeys(row[2 : 2 + len(names)] for row in rows if row[0] == len(names) - 1)
     paths = [tuple(str(part) for part in path if part is not None) for path in found]
     if not paths or any(len(path) < len(names) for path in paths):
         raise ReleaseError(f"{what} has no count at {names[-1]}, or one without a place.")
     try:
-        workload = plan.table.workload(names, Tree.from_paths(paths))
+        workload = cast(Workload, plan.domain(Tree.from_paths(paths)))
     except StructureError as error:
         raise ReleaseError(f"the places of {what} are no tree: {error}") from None
     if len(rows) != len(workload):
@@ -112,7 +110,7 @@ def workload_of(rows: Sequence[tuple[object, ...]], plan: Plan, what: str) -> Wo
             "at these places."
         )
     for at, (row, key) in enumerate(
-        zip(rows, _keys(workload, plan.table.readings, tuple), strict=True)
+        zip(rows, _keys(workload, plan.reading_columns, tuple), strict=True)
     ):
         if row[: len(key)] != key:
             raise ReleaseError(f"row {at + 1} of {what} is not the count that the plan has there.")
@@ -159,6 +157,7 @@ def _classes(block: Block, readings: Sequence[str]) -> Iterator[Sequence[object]
     """Yield for every class of a block its margin, and the value of each reading."""
     for column in range(block.ids.shape[1]):
         values = dict(zip(block.margin, block.values(column), strict=True))
+        values[TABLE_OF] = block.table.name
         yield (margin_text(block.margin), *map(values.get, readings))
 
 

@@ -155,9 +155,9 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
 
 def _listed(release: Release) -> str:
     """Say what a release counts, whose rows were compared when it was read."""
-    if release.plan.table is None:
+    if not release.plan.counted_tables:
         return f"{len(release.domain)} nodes, each once, every one below its parent"
-    return f"{len(release.domain)} counts, those of the plan's table at its places, each once"
+    return f"{len(release.domain)} counts, those of the plan's tables at its places, each once"
 
 
 def _certificate(certificate: Certificate) -> Check:
