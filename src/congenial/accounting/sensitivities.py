@@ -13,7 +13,7 @@ import numpy.typing as npt
 from congenial.accounting.neighbours.counting import Counted, counting
 from congenial.accounting.neighbours.joint_moves import JointMoves, forced_moves, joint_moves
 from congenial.accounting.neighbours.leeway import with_implied
-from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours, worst_move
+from congenial.accounting.neighbours.single_moves import Neighbours, check_relation, worst_move
 from congenial.accounting.neighbours.whole_sums import WholeArray, alike_columns, whole_sums
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
@@ -143,8 +143,7 @@ def sensitivity(
     >>> sensitivity([[1, 1, 0], [0, 1, 3]], neighbours="substitute").sentence
     'L1 sensitivity 4, attained by moving a record from cell 0 to cell 2.'
     """
-    if neighbours not in RELATIONS:
-        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
+    check_relation(neighbours)
     if isinstance(norm, bool) or norm not in (1, 2):
         raise ArgumentError(f"norm is {norm!r}; give 1 or 2.")
     if isinstance(workload, Tree | Workload):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from congenial.accounting.loss.inequalities import Pairs, sorted_pairs
 from congenial.accounting.neighbours.joint_moves import JointMoves, forced_moves
-from congenial.accounting.neighbours.single_moves import Neighbours
+from congenial.accounting.neighbours.leeway import with_implied
+from congenial.accounting.neighbours.single_moves import Neighbours, changed_entries, worst_move
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray
 
@@ -72,3 +74,22 @@ def level_units(
         most = joint.sums.max(axis=0)
         units = np.where(most > 0.0, most, units)
     return LevelUnits(units, joint)
+
+
+def changing_levels(
+    domain: Tree | Workload, resolved: ResolvedInvariant, neighbours: Neighbours
+) -> list[int]:
+    """Levels, or blocks, where some count differs between some neighbouring datasets."""
+    if isinstance(domain, Workload):
+        counted: Tree | Workload = domain.tree or domain
+        known = resolved = with_implied(resolved, counted)
+    else:
+        counted, known = domain, replace(resolved, pinned=resolved.determined)
+    none = np.zeros(resolved.n)
+    joint = forced_moves(none, known, counted, neighbours)
+    if joint is None:
+        worst_move(none, resolved, counted, neighbours)  # raises if there are no neighbours
+        changes = changed_entries(resolved, counted, neighbours)
+    else:
+        changes = joint.changes
+    return [int(level) for level in np.unique(domain.level[changes & ~resolved.pinned])]

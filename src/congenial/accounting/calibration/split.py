@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from congenial.accounting.calibration.level_units import LevelUnits, joint_pairs, level_units
+from congenial.accounting.calibration.target import Target
 from congenial.accounting.loss.inequalities import Pairs, charged, sorted_pairs
 from congenial.accounting.neighbours.single_moves import Neighbours, costs_through
 from congenial.domain.tree import Tree
@@ -27,14 +28,7 @@ _MOST_KINDS = 30
 
 
 def best_split(
-    tree: Tree,
-    resolved: ResolvedInvariant,
-    goal: Mapping[int, float],
-    *,
-    epsilon: float,
-    neighbours: Neighbours,
-    charge_bounds: bool,
-    power: float = 1.0,
+    tree: Tree, resolved: ResolvedInvariant, target: Target, goal: Mapping[int, float]
 ) -> dict[int, float]:
     """Find the shares of the budget that minimise a weighted sum of noise scales.
 
@@ -52,8 +46,11 @@ def best_split(
     """
     levels = sorted(level for level, weight in goal.items() if weight > 0)
     weights = [goal[level] / max(goal.values()) for level in levels]
+    neighbours, pure = target.neighbours, target.delta is None
+    power = 1.0 if pure else 0.5  # sigma falls with the square root of rho
     known = replace(resolved, pinned=resolved.determined)
-    changes = level_units(tree, known, neighbours, power=1 if power == 1.0 else 2)
+    changes = level_units(tree, known, neighbours, power=1 if pure else 2)
+    charge_bounds = pure and target.method == "conditioning"
     pairs = pairs_by_share(tree, known, neighbours, changes, charge_bounds=charge_bounds)
 
     def error(units: tuple[int, ...]) -> float:
@@ -62,7 +59,7 @@ def best_split(
         change = changes.of(share)[levels].tolist()
         each = zip(weights, units, change, strict=True)
         total = math.fsum(w * (u * UNITS / k) ** power for w, k, u in each)
-        return float(total / pairs(share).budget(epsilon) ** power)
+        return float(total / pairs(share).budget(target.epsilon) ** power)
 
     start = _whole_units([weight ** (1.0 / (1.0 + power)) for weight in weights])
     found = _least(error, start)

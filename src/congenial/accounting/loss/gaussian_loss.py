@@ -8,6 +8,7 @@ from typing import Literal, SupportsFloat
 
 import numpy as np
 
+from congenial.accounting.loss.bisection import bisected
 from congenial.errors import ArgumentError
 
 Calibration = Literal["analytic", "published"]
@@ -214,18 +215,14 @@ def _tail(t: float) -> float:
 
 
 def _first(holds: Callable[[float], bool], *, start: float) -> float:
-    """Bisect for the least x at which a predicate that stays true becomes true."""
+    """Find the least x at which a predicate that stays true becomes true."""
     low, high, step = start, start, 1.0
     while not holds(high):
         low, high, step = high, high + step, 2.0 * step
     step = 1.0
     while holds(low):
         low, step = low - step, 2.0 * step
-    while True:
-        middle = 0.5 * (low + high)
-        if not low < middle < high or high - low < 2.0**-52:
-            return high
-        low, high = (low, middle) if holds(middle) else (middle, high)
+    return bisected(lambda x: not holds(x), low, high)[1]
 
 
 def _check_epsilon(epsilon: float) -> None:

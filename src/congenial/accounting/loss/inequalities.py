@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.loss.bisection import bisected
 from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray
@@ -100,15 +101,8 @@ class Pairs:
         A pair of neighbours may use only a part of the budget's shares; the others stay unused.
         """
         # bounds cost nothing at best, and double the loss at worst
-        low, high = 0.5 * epsilon, epsilon
-        while True:
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                return low
-            if self.loss(middle) <= epsilon * self.worst:
-                low = middle
-            else:
-                high = middle
+        limit = epsilon * self.worst
+        return bisected(lambda factor: self.loss(factor) <= limit, 0.5 * epsilon, epsilon)[0]
 
 
 def bounded_pairs(

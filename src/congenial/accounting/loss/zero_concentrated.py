@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from congenial.accounting.loss.bisection import bisected
 from congenial.errors import ArgumentError
 
 # Orders are searched as exp(t) above 1, between these t.
@@ -117,11 +118,7 @@ def zcdp_rho(epsilon: float, delta: float, *, whole_orders: bool = False) -> flo
     low, high = 0.0, epsilon
     while fits(high):
         low, high = high, 2.0 * high
-    while True:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            return low
-        low, high = (middle, high) if fits(middle) else (low, middle)
+    return bisected(fits, low, high)[0]
 
 
 def pure_rho(epsilon: float) -> float:

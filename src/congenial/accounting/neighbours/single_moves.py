@@ -35,6 +35,12 @@ class WorstMove:
     destination: int | None
 
 
+def check_relation(neighbours: str) -> None:
+    """Check the name of a neighbouring relation."""
+    if neighbours not in RELATIONS:
+        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
+
+
 def worst_move(
     cost: FloatArray, resolved: ResolvedInvariant, counted: Counted, neighbours: Neighbours
 ) -> WorstMove:
@@ -47,8 +53,7 @@ def worst_move(
     keeps its value. Some records may be in no such pair. If no pair remains, several records move
     at once (`joint_moves`).
     """
-    if neighbours not in RELATIONS:
-        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
+    check_relation(neighbours)
     matrix, _ = resolved.equalities
     if neighbours == "add-remove":
         if resolved.pinned.any() or matrix.shape[0]:
