@@ -22,9 +22,8 @@ class Block:
     margin: Margin
     # shape (nodes at the level, classes of the margin): Entry of each, -1 where no record can be.
     ids: IntArray = field(repr=False)
-    # `start` and `stop`: The entries.
-    start: int
-    stop: int
+    start: int  # First entry.
+    stop: int  # One past the last entry.
 
     @property
     def entries(self) -> slice:
@@ -34,10 +33,10 @@ class Block:
     @property
     def text(self) -> str:
         """The block in words."""
-        what = f"{' by '.join(self.margin) or 'the total'} in {self.table.name}"
+        margin = f"{' by '.join(self.margin) or 'the total'} in {self.table.name}"
         if self.table.geography is None:
-            return what
-        return f"{what} at level {self.table.level_names[self.level]}"
+            return margin
+        return f"{margin} at level {self.table.level_names[self.level]}"
 
     def name(self, row: int, column: int) -> str:
         """Name an entry, such as "sex=F, age=0-17 in people at town/a", by its place in `ids`."""
@@ -51,11 +50,16 @@ class Block:
         counted = self._counted(column)
         return (*self._place(row), *([counted] if counted else []))
 
+    def places(self) -> list[list[int]]:
+        """Row and column in `ids` of every entry, in their order."""
+        found: list[list[int]] = np.argwhere(self.ids >= 0).tolist()
+        return found
+
     def paths(self) -> Iterator[tuple[str, ...]]:
         """Yield the path of every entry, in their order."""
         places = [self._place(row) for row in range(self.ids.shape[0])]
         counted = [self._counted(column) for column in range(self.ids.shape[1])]
-        for row, column in np.argwhere(self.ids >= 0).tolist():
+        for row, column in self.places():
             yield (*places[row], *([counted[column]] if counted[column] else []))
 
     def values(self, column: int) -> tuple[str, ...]:

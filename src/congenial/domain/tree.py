@@ -114,13 +114,10 @@ class Tree:
             given.add(path)
             parent = -1
             for depth in range(1, len(path) + 1):
-                prefix = path[:depth]
-                node = index.get(prefix)
-                if node is None:
-                    node = len(parents)
-                    index[prefix] = node
+                node = index.setdefault(path[:depth], len(parents))
+                if node == len(parents):
                     parents.append(parent)
-                    names.append(prefix[-1])
+                    names.append(path[depth - 1])
                 parent = node
         for path in given:
             if any(path[:depth] in given for depth in range(1, len(path))):
