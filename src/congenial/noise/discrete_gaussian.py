@@ -167,7 +167,8 @@ def _weights(sigma: float) -> tuple[npt.NDArray[np.int64], FloatArray]:
 def _moments(steps: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Log of the sum of the weights on the integers, and the variance, for each sigma."""
     sigmas, inverse = np.unique(steps, return_inverse=True)
-    norms, variances = sigmas * np.sqrt(2.0 * np.pi), sigmas**2
+    norms = sigmas * np.sqrt(2.0 * np.pi)
+    variances = np.array([sigma**2 for sigma in sigmas.tolist()])  # rounds unlike numpy's square
     for at, sigma in enumerate(sigmas[sigmas <= _SMOOTH].tolist()):
         values, weights = _weights(sigma)
         norms[at] = weights.sum()
