@@ -196,14 +196,12 @@ def _at_once(joint: JointMoves, norm: Order, cells: IntArray) -> Sensitivity:
 
 
 def _of_columns(matrix: IntArray, norm: Order, resolved: ResolvedInvariant | None) -> Sensitivity:
-    if resolved is not None and (resolved.pinned.any() or resolved.equalities[1].size):
-        fixed = _fixed_rows(matrix, resolved)
-        if fixed.any():
-            raise EmptyNeighbourhoodError(
-                "add-remove neighbours do not exist for records that count in a query published "
-                "exactly, or in a fixed sum; use neighbours = 'substitute'."
-            )
-    sizes = _lengths(matrix.astype(np.float64), norm)
+    if resolved is not None and _fixed_rows(matrix, resolved).any():
+        raise EmptyNeighbourhoodError(
+            "add-remove neighbours do not exist for records that count in a query published "
+            "exactly, or in a fixed sum; use neighbours = 'substitute'."
+        )
+    sizes = np.linalg.norm(matrix.astype(np.float64), norm, axis=0)
     at = int(np.argmax(sizes))
     return Sensitivity(float(sizes[at]), norm, "add-remove", at, None)
 
@@ -246,18 +244,12 @@ def _farthest(columns: FloatArray, norm: Order) -> tuple[float, int, int]:
     width = max(1, _BLOCK // (m * n))
     best = (-1.0, 0, 0)
     for start in range(0, n, width):
-        apart = _lengths(columns[:, start : start + width, None] - columns[:, None, :], norm)
+        change = columns[:, start : start + width, None] - columns[:, None, :]
+        apart = np.linalg.norm(change, norm, axis=0)
         at = int(np.argmax(apart))
         if apart.flat[at] > best[0]:
             best = (float(apart.flat[at]), start + at // n, at % n)
     return best
-
-
-def _lengths(changes: FloatArray, norm: Order) -> FloatArray:
-    """Norm along the first axis."""
-    if norm == 1:
-        return np.asarray(np.abs(changes).sum(axis=0))
-    return np.asarray(np.sqrt((changes**2).sum(axis=0)))
 
 
 def _fixed_rows(matrix: IntArray, resolved: ResolvedInvariant) -> WholeArray:

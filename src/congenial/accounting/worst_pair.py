@@ -151,16 +151,7 @@ def _charge(
 
 def _changed(tree: Tree | Workload, move: WorstMove) -> IntArray:
     """Nodes whose counts a move changes."""
-    up = _ancestry(tree, move.origin)
-    down = [] if move.destination is None else _ancestry(tree, move.destination)
-    return np.array(sorted(set(up) ^ set(down)), dtype=np.int64)
-
-
-def _ancestry(tree: Tree | Workload, leaf: int) -> list[int]:
-    if isinstance(tree, Workload):
-        holding = tree.chain[:, int(np.searchsorted(tree.cells, leaf))]
-        return [int(entry) for entry in holding if entry >= 0]
-    path = [leaf]
-    while tree.parents[path[-1]] >= 0:
-        path.append(int(tree.parents[path[-1]]))
-    return path
+    leaves = [leaf for leaf in (move.origin, move.destination) if leaf is not None]
+    counts = tree.chain[:, np.searchsorted(tree.leaves, leaves)]
+    nodes, times = np.unique(counts[counts >= 0], return_counts=True)
+    return np.asarray(nodes[times == 1])

@@ -70,7 +70,7 @@ def gaussian_sigma(
     >>> round(gaussian_sigma(epsilon=1.0, delta=1e-6, sensitivity=1.0, method="published"), 4)
     4.8491
     """
-    size = _positive("sensitivity", sensitivity)
+    size = checked_positive("sensitivity", sensitivity)
     _check_epsilon(epsilon)
     _check_delta(delta)
     if method not in CALIBRATIONS:
@@ -94,9 +94,9 @@ def gaussian_sigma(
 
 def published_sigma(*, epsilon: float, delta: float, sensitivity: SupportsFloat) -> float:
     """Return sigma as Two Views prints it (Proposition 2.7), which may be too small."""
-    _positive("epsilon", epsilon)
+    checked_positive("epsilon", epsilon)
     _check_delta(delta)
-    size = _positive("sensitivity", sensitivity)
+    size = checked_positive("sensitivity", sensitivity)
     return size * (1.0 + math.sqrt(1.0 + math.log(1.0 / delta))) / epsilon
 
 
@@ -241,7 +241,7 @@ def _check_delta(delta: float) -> None:
 
 def _shift(sensitivity: SupportsFloat, sigma: float) -> float:
     """Return the sensitivity in standard deviations."""
-    size, spread = _positive("sensitivity", sensitivity), _positive("sigma", sigma)
+    size, spread = checked_positive("sensitivity", sensitivity), checked_positive("sigma", sigma)
     if not _LEAST_SHIFT * spread <= size <= _LARGEST_SHIFT * spread:
         raise ArgumentError(
             f"sigma is {spread:g} for the sensitivity {size:g}; give one that is from "
@@ -250,7 +250,8 @@ def _shift(sensitivity: SupportsFloat, sigma: float) -> float:
     return size / spread
 
 
-def _positive(name: str, value: SupportsFloat) -> float:
+def checked_positive(name: str, value: SupportsFloat) -> float:
+    """Return a positive, finite number."""
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
         raise ArgumentError(f"{name} is {value!r}; give a positive, finite number.")
     number = float(value)

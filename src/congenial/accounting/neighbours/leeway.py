@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from congenial.accounting.neighbours.counting import Counted
 from congenial.domain.nesting import Sums
-from congenial.domain.tree import Tree
-from congenial.domain.workload import Workload
 from congenial.errors import EmptyNeighbourhoodError
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.sparse_rows import sums_of_others
 from congenial.types import FloatArray
 
 Span = tuple[FloatArray, FloatArray]
@@ -41,10 +40,8 @@ def with_implied(
 ) -> ResolvedInvariant:
     """Return an invariant with the pins and sums on which neighbouring datasets agree.
 
-    Pinned are the `determined` entries, and every entry or `at_least` sum whose bounds, after
-    propagation along the sums, are closer together than the change by one record.
-
-    The result has more pins and equalities, and the same bounds.
+    The result pins the `determined` entries. It also fixes every entry or `at_least` sum whose
+    bounds, after propagation along the sums, are closer together than one record's change.
 
     Notes
     -----
@@ -92,7 +89,7 @@ def may_cross(
 ) -> bool:
     """Whether neighbouring datasets may satisfy different alternatives of a union.
 
-    Returns False if every two alternatives are too far apart in some entry.
+    They cannot if every two alternatives are more than one record's change apart in some entry.
     """
     step = change / (grid or 1.0)
     found = [_spans(resolved, counted, grid)[0] for resolved in alternatives]
@@ -111,7 +108,8 @@ def _spans(resolved: ResolvedInvariant, counted: Counted, grid: float) -> tuple[
     if not grid and any((end[np.isfinite(end)] % 1.0).any() for end in span):
         return span, []
     rows = _rows(resolved, grid or 1.0, whole=bool(grid))
-    return _carried(span, rows, _sums(resolved, counted), whole=bool(grid)), rows
+    sums = resolved.sums if counted is None else counted.sums
+    return _carried(span, rows, sums, whole=bool(grid)), rows
 
 
 def _rounded(resolved: ResolvedInvariant, grid: float) -> Span:
@@ -149,12 +147,6 @@ def _rows(resolved: ResolvedInvariant, unit: float, *, whole: bool) -> list[_Row
                 row = _Row(at, weights, low, high, equal or old.given)
             found[key] = row
     return list(found.values())
-
-
-def _sums(resolved: ResolvedInvariant, counted: Counted) -> Sums | None:
-    if isinstance(counted, Tree):
-        return replace(resolved, tree=counted).sums
-    return counted.sums if isinstance(counted, Workload) else resolved.sums
 
 
 def _carried(span: Span, rows: list[_Row], sums: Sums | None, *, whole: bool) -> Span:
@@ -208,10 +200,7 @@ def _across(low: FloatArray, high: FloatArray, row: _Row, *, whole: bool) -> Spa
 
 
 def _others(least: FloatArray) -> FloatArray:
-    """Sum of all numbers except each one in turn; -inf if one of the others is -inf."""
-    finite = np.isfinite(least)
-    ends = np.where(finite, least, 0.0)
-    if np.abs(ends).sum() >= _EXACT:
+    """Sum of all numbers except each one in turn; -inf if others are -inf or might round."""
+    if np.abs(least[np.isfinite(least)]).sum() >= _EXACT:
         return np.full(least.size, -np.inf)
-    missing = (~finite).sum() - ~finite
-    return np.where(missing > 0, -np.inf, ends.sum() - ends)
+    return sums_of_others(least)

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from congenial.accounting.neighbours.counting import Counted, counting
+from congenial.accounting.neighbours.counting import Counted, Counting, counting
 from congenial.accounting.neighbours.whole_sums import WholeArray, whole_sums
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
@@ -16,11 +16,11 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 Neighbours = Literal["substitute", "add-remove"]
 RELATIONS: tuple[Neighbours, ...] = ("substitute", "add-remove")
-# Cells compared with all others in the search for the farthest pair; then a bound is used.
+# Most cells compared with all others in the search for the farthest pair, and most numbers compared
+# in it; beyond either limit, a bound replaces the search.
 MOST_TRIES = 4096
-# Numbers compared in that search; with more cells, fewer of them are tried.
 MOST_COMPARED = 2**29
-# Relative size of the rounding errors in two sums of the same costs.
+# Relative rounding error of two sums of the same costs.
 _ROUNDING = 2.0**-44
 
 
@@ -29,10 +29,8 @@ class WorstMove:
     """The neighbouring pair of datasets with the largest summed cost."""
 
     cost: float  # Sum of the per-unit costs of all queries that change by one.
-    # `origin` and `destination`: Entries that lose and gain a record; `origin` alone for add-
-    # remove.
-    origin: int
-    destination: int | None
+    origin: int  # Entry that loses a record, or alone changes.
+    destination: int | None  # Entry that gains it; None for add-remove.
 
 
 def check_relation(neighbours: str) -> None:
@@ -48,10 +46,9 @@ def worst_move(
 
     Notes
     -----
-    Substituting one record moves one unit from a leaf to another; ancestors that the two leaves
-    share keep their counts. A pair remains possible if every pinned node and every linear condition
-    keeps its value. Some records may be in no such pair. If no pair remains, several records move
-    at once (`joint_moves`).
+    Substituting one record moves one unit from a leaf to another; their common ancestors keep their
+    counts. Neighbours agree on every pinned node and every linear condition, so some records may be
+    in no pair. If no pair remains, several records move at once (`joint_moves`).
     """
     check_relation(neighbours)
     matrix, _ = resolved.equalities
@@ -87,11 +84,11 @@ def costs_through(
     *,
     one_sided: bool = False,
 ) -> FloatArray:
-    """Bound the summed cost of the neighbouring pairs in which each entry changes.
+    """Bound the summed cost of the neighbouring pairs that change each entry, shape (n,).
 
-    Returns ndarray of float64, shape (n,): -inf for an entry that no pair changes. The largest cost
-    itself on a tree without further linear conditions; elsewhere that of the worst pair of all.
-    With `one_sided`, a substituted record may also enter or leave.
+    The bound is -inf for an entry that no pair changes. On a tree without further linear conditions
+    it is the largest cost; elsewhere it is the cost of the worst pair of all. With `one_sided`, a
+    substituted record may also enter or leave.
     """
     if one_sided:
         through = costs_through(cost, resolved, counted, neighbours)
@@ -117,10 +114,9 @@ def costs_through(
 
 
 def one_sided_costs(cost: FloatArray, resolved: ResolvedInvariant, counted: Counted) -> FloatArray:
-    """Largest summed cost of a record that enters or leaves, among those that change each entry.
+    """Largest summed cost of the records whose entering or leaving changes each entry, shape (n,).
 
-    Returns ndarray of float64, shape (n,): -inf for an entry that no such record changes, because
-    pins forbid it.
+    -inf for an entry that no such record changes, because pins forbid it.
     """
     lay = counting(resolved.n, counted)
     path = lay.summed(np.where(resolved.pinned, -np.inf, cost))
@@ -138,11 +134,7 @@ def changed_entries(
     *,
     one_sided: bool = False,
 ) -> BoolArray:
-    """Entries that differ in some pair of neighbours.
-
-    Returns ndarray of bool, shape (n,): for pairs that differ in one record; for moves of several,
-    see `joint_moves`.
-    """
+    """Entries, shape (n,), that differ in some pair of neighbours that differ in one record."""
     free = np.zeros(resolved.n)
     if one_sided or neighbours == "add-remove":
         enters = np.isfinite(one_sided_costs(free, resolved, counted))
@@ -152,28 +144,34 @@ def changed_entries(
     if isinstance(counted, Tree) and not resolved.equalities[1].size:
         return np.isfinite(costs_through(free, resolved, counted, neighbours))
     lay = counting(resolved.n, counted)
+    order, starts, sizes = _groups(lay, resolved)
+    out = np.zeros(resolved.n + 1, dtype=np.bool_)  # the last place is that of padding
+    for entries in lay.chain[:, order]:
+        # a record that moves within a group changes the entries that count only a part of the group
+        apart = np.minimum.reduceat(entries, starts) != np.maximum.reduceat(entries, starts)
+        out[entries[np.repeat(apart, sizes)]] = True
+    return out[:-1]
+
+
+def _groups(lay: Counting, resolved: ResolvedInvariant) -> tuple[IntArray, IntArray, IntArray]:
+    """Order of the cells by groups that are alike, and the start and size of each group."""
     group = lay.alike(resolved)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    out = np.zeros(resolved.n + 1, dtype=np.bool_)  # the last place takes what is no entry
-    for entries in lay.chain[:, order]:
-        # a record that moves within a group changes what only some cells of the group count in
-        apart = np.minimum.reduceat(entries, starts) != np.maximum.reduceat(entries, starts)
-        out[entries[np.repeat(apart, np.diff(np.append(starts, order.size)))]] = True
-    return out[:-1]
+    return order, starts, np.diff(np.append(starts, order.size))
 
 
 @dataclass(frozen=True)
 class _Climbs:
-    """The costliest paths upwards from a leaf that meet no pinned node (climbs)."""
+    """The costliest paths upwards from a leaf that meet no pinned node (climbs).
+
+    All but `reach` have shape (n + 1,): one place for the children of each node, one for the roots.
+    """
 
     reach: FloatArray  # shape (n,): Largest cost of a climb that ends at each node.
-    # `first` and `second`: shape (n + 1,): Largest costs of climbs that end at two children; in the
-    # last place, at two roots.
-    first: FloatArray
-    second: FloatArray
-    # shape (n + 1,): The leaves where these two climbs start, and the child where the first one
-    # ends.
+    first: FloatArray  # Largest cost of a climb that ends at a child.
+    second: FloatArray  # Largest cost of a climb that ends at another child.
+    # Leaves where these two climbs start, and the child where the first one ends.
     first_leaf: IntArray
     second_leaf: IntArray
     best_child: IntArray
@@ -226,10 +224,7 @@ def _worst_between_columns(
 ) -> WorstMove:
     """Costliest pair of cells that contribute equally to every linear condition and pin."""
     lay = counting(resolved.n, counted)
-    group = lay.alike(resolved)
-    order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    size = np.diff(np.append(starts, order.size))
+    order, starts, size = _groups(lay, resolved)
     bound = _group_bounds(cost, lay.chain[:, order], starts, size)
     best: WorstMove | None = None
     for g in np.argsort(-bound, kind="stable"):
@@ -251,10 +246,9 @@ def _worst_between_columns(
 def _group_bounds(
     cost: FloatArray, chain: IntArray, starts: IntArray, size: IntArray
 ) -> FloatArray:
-    """Bound on the cost of a move within each group of cells; -inf for a single cell.
+    """Bound on the cost of a move within each group of cells in `chain`; -inf for a single cell.
 
-    The groups follow one another in `chain`. The bound is the cost of the two costliest cells,
-    minus the cost that all cells of the group share.
+    The bound is the cost of the two costliest cells, without entries that count the whole group.
     """
     own = np.zeros(chain.shape[1])
     for entries in chain:
@@ -266,16 +260,14 @@ def _group_bounds(
 
 
 def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
-    """Find the two cells between which a record's move costs most.
+    """Find the two cells between which a record's move costs most: the cost, and their positions.
 
-    Returns the cost, summed over the entries that count one of the two, and their positions. Beyond
-    `MOST_TRIES` cells tried, or `MOST_COMPARED` numbers, the cost is the bound that both have
-    nothing more in common than all cells have.
+    Beyond `MOST_TRIES` cells or `MOST_COMPARED` numbers, the cost is a bound.
 
     Notes
     -----
-    The cost of a cell, minus the cost that all cells share, bounds its part. Cells are tried in
-    order of decreasing cost until no further pair can cost more.
+    The cost of a cell, minus the cost of the entries that count all cells, bounds its part. Cells
+    are tried in order of decreasing bounds until no further pair can cost more.
     """
     each = np.where(chain >= 0, cost[chain], 0.0)
     apart = (chain != chain[:, :1]).any(axis=1)
@@ -303,9 +295,9 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
 
 
 def fixed_sums(resolved: ResolvedInvariant, counted: Counted) -> tuple[FloatArray, WholeArray]:
-    """Contribution of a record in each cell to every query (n, cells), and every fixed sum.
+    """Contribution of a record in each cell to every query (n, cells), and to every fixed sum.
 
-    Of each fixed sum it is a multiple, so that all numbers are integers (`whole_sums`).
+    Fixed sums are multiplied until their coefficients are integers (`whole_sums`).
     """
     lay = counting(resolved.n, counted)
     rows = np.vstack((resolved.equalities[0], np.eye(resolved.n)[resolved.pinned]))

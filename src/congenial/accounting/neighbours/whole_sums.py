@@ -14,7 +14,7 @@ import numpy.typing as npt
 from congenial.errors import PrivacyError
 from congenial.types import FloatArray, IntArray
 
-# Integers: doubles if all are exact, else Python's integers.
+# Integers: as doubles if all are exact, else as Python's integers.
 WholeArray = npt.NDArray[Any]
 
 # Doubles hold every integer up to this.
