@@ -15,15 +15,16 @@ from congenial.accounting.loss.inequalities import Pairs, charged, sorted_pairs
 from congenial.accounting.neighbours.single_moves import Neighbours, costs_through
 from congenial.domain.tree import Tree
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.types import BoolArray, FloatArray
 
-# Shares are multiples of one over this, so that machines that round differently find the same.
+# Shares are multiples of 1 / UNITS, so that machines that round differently find the same shares.
 UNITS = 10_000
-# The first step of the search, in units; each next one is half as long.
+# First step of the search, in units; each further step is half as long.
 _FIRST_STEP = 512
-# Relative difference below which two sums are ties, whatever their rounding.
+# Relative difference below which two sums count as equal, since rounding may order them.
 _TIE = 1e-12
-# Kinds of siblings up to which a tree is folded.
+# Largest number of kinds of siblings at which a tree is folded; 3^30 fits into int64.
 _MOST_KINDS = 30
 
 
@@ -99,9 +100,7 @@ def _least(error: Callable[[tuple[int, ...]], float], start: tuple[int, ...]) ->
 
 def _moves(n: int) -> list[tuple[int, ...]]:
     """Moves of one unit from one place to another, and of two to or from a pair of places."""
-    moves = []
-    for a, b in itertools.permutations(range(n), 2):
-        moves.append({a: -1, b: 1})
+    moves = [{a: -1, b: 1} for a, b in itertools.permutations(range(n), 2)]
     for a, b, c in itertools.permutations(range(n), 3):
         if b < c:
             moves += [{a: -2, b: 1, c: 1}, {a: 2, b: -1, c: -1}]
@@ -116,10 +115,9 @@ def pairs_by_share(
     *,
     charge_bounds: bool,
 ) -> Callable[[FloatArray], Pairs]:
-    """Return a function from the share of each level to the neighbouring pairs at a budget of 1.
+    """Return a function from the levels' shares, shape (depth,), to the pairs at a budget of 1.
 
-    Returns function of ndarray of float64, shape (depth,), to Pairs: its cost does not grow with
-    the number of siblings that are alike.
+    Its cost does not grow with the number of siblings that are alike.
     """
     proved = not (charge_bounds and resolved.inequalities[1].size)
     counts = np.zeros(len(tree), dtype=np.bool_)
@@ -182,15 +180,5 @@ def _fold(whole: _Folded) -> _Folded:
         keep[nodes] &= keep[tree.parents[nodes]]
     place = np.append(np.cumsum(keep) - 1, -1)
     small = Tree.from_parents(place[tree.parents[keep]])
-    size = len(small)
-    resolved = replace(
-        whole.resolved,
-        n=size,
-        tree=small,
-        pinned=pinned[keep],
-        lo=np.full(size, -np.inf),
-        hi=np.full(size, np.inf),
-        equalities=(np.zeros((0, size)), np.zeros(0)),
-        inequalities=(np.zeros((0, size)), np.zeros(0)),
-    )
-    return _Folded(small, resolved, whole.counts[keep])
+    resolved = resolve_invariant(Invariant(()), len(small), small)
+    return _Folded(small, replace(resolved, pinned=pinned[keep]), whole.counts[keep])

@@ -98,19 +98,18 @@ def costs_through(
     if not isinstance(counted, Tree) or resolved.equalities[1].size:
         worst = worst_move(cost, resolved, counted, neighbours).cost
         return np.where(resolved.pinned, -np.inf, worst)
-    tree = counted
-    climbs = _climbs(cost, resolved, tree)
+    tree, climbs = counted, _climbs(cost, resolved, counted)
     # cost that remains from a node until its pair is complete
     rest = np.full(len(tree), -np.inf)
     for depth in range(tree.depth):
         nodes = np.flatnonzero(tree.level == depth)
         above = tree.parents[nodes]
-        best, runner = climbs.first[above], climbs.second[above]
-        sibling = np.where(climbs.best_child[above] == nodes, runner, best)
+        best, runner = climbs.best[above], climbs.runner[above]
+        sibling = climbs.reach[np.where(best == nodes, runner, best)]
         onward = np.where(above >= 0, rest[above] + cost[above], -np.inf)
         blocked = (above >= 0) & resolved.pinned[above]
         rest[nodes] = np.maximum(sibling, np.where(blocked, -np.inf, onward))
-    return np.asarray(climbs.reach + rest)
+    return np.asarray(climbs.reach[:-1] + rest)
 
 
 def one_sided_costs(cost: FloatArray, resolved: ResolvedInvariant, counted: Counted) -> FloatArray:
@@ -165,50 +164,39 @@ def _groups(lay: Counting, resolved: ResolvedInvariant) -> tuple[IntArray, IntAr
 class _Climbs:
     """The costliest paths upwards from a leaf that meet no pinned node (climbs).
 
-    All but `reach` have shape (n + 1,): one place for the children of each node, one for the roots.
+    All arrays have shape (n + 1,). The last place of `best` and `runner` is that of the roots, and
+    -1, which stands for no child, finds the last place of `reach`, -inf.
     """
 
-    reach: FloatArray  # shape (n,): Largest cost of a climb that ends at each node.
-    first: FloatArray  # Largest cost of a climb that ends at a child.
-    second: FloatArray  # Largest cost of a climb that ends at another child.
-    # Leaves where these two climbs start, and the child where the first one ends.
-    first_leaf: IntArray
-    second_leaf: IntArray
-    best_child: IntArray
+    reach: FloatArray  # Largest cost of a climb that ends at each node.
+    leaf: IntArray  # The leaf where this climb starts.
+    best: IntArray  # Child of each node at which the costliest climb ends.
+    runner: IntArray  # Child at which the second costliest climb ends.
 
 
 def _climbs(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> _Climbs:
     """Find the costliest climbs by one pass from the leaves up."""
-    n = len(tree)
-    reach = np.full(n, -np.inf)
-    source = np.full(n, -1, dtype=np.int64)
-    first, second = np.full(n + 1, -np.inf), np.full(n + 1, -np.inf)
-    first_at, second_at, best_child = (np.full(n + 1, -1, dtype=np.int64) for _ in range(3))
+    reach = np.full(len(tree) + 1, -np.inf)
+    leaf, best, runner = (np.full(len(tree) + 1, -1, dtype=np.int64) for _ in range(3))
     for depth in range(tree.depth - 1, -1, -1):
         nodes = np.flatnonzero(tree.level == depth)
-        leaf = tree.is_leaf[nodes]
-        best = np.where(leaf, 0.0, first[nodes])
-        origin = np.where(leaf, nodes, first_at[nodes])
-        reach[nodes] = np.where(resolved.pinned[nodes], -np.inf, best + cost[nodes])
-        source[nodes] = origin
+        starts = tree.is_leaf[nodes]
+        below = np.where(starts, 0.0, reach[best[nodes]])
+        leaf[nodes] = np.where(starts, nodes, leaf[best[nodes]])
+        reach[nodes] = np.where(resolved.pinned[nodes], -np.inf, below + cost[nodes])
         order = nodes[np.lexsort((-reach[nodes], tree.parents[nodes]))]
         parents = tree.parents[order]
         new = np.concatenate(([True], parents[1:] != parents[:-1]))
-        top = order[new]
-        first[parents[new]] = reach[top]
-        first_at[parents[new]] = source[top]
-        best_child[parents[new]] = top
+        best[parents[new]] = order[new]
         follows = np.concatenate(([False], new[:-1])) & ~new
-        runner = order[follows]
-        second[parents[follows]] = reach[runner]
-        second_at[parents[follows]] = source[runner]
-    return _Climbs(reach, first, second, first_at, second_at, best_child)
+        runner[parents[follows]] = order[follows]
+    return _Climbs(reach, leaf, best, runner)
 
 
 def _worst_in_tree(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> WorstMove:
     """Costliest pair of leaves: two climbs that meet below a common parent, or end at two roots."""
     climbs = _climbs(cost, resolved, tree)
-    pair = climbs.first + climbs.second
+    pair = climbs.reach[climbs.best] + climbs.reach[climbs.runner]
     at = int(np.argmax(pair))
     if not np.isfinite(pair[at]):
         raise EmptyNeighbourhoodError(
@@ -216,7 +204,8 @@ def _worst_in_tree(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) ->
             "between which a record could move, so a guarantee would say nothing; publish fewer "
             "nodes exactly, or relax the bounds."
         )
-    return WorstMove(float(pair[at]), int(climbs.first_leaf[at]), int(climbs.second_leaf[at]))
+    origin, destination = climbs.leaf[climbs.best[at]], climbs.leaf[climbs.runner[at]]
+    return WorstMove(float(pair[at]), int(origin), int(destination))
 
 
 def _worst_between_columns(
