@@ -219,11 +219,9 @@ def _series(epsilon: float, count: int) -> float:
     """Sum of exp(i epsilon) for i below `count`; infinite beyond what a double holds."""
     if epsilon * (count - 1) > 700.0:
         return math.inf
-    return (
-        math.fsum(math.exp(i * epsilon) for i in range(count))
-        if count < 1000
-        else (math.expm1(count * epsilon) / math.expm1(epsilon) if epsilon > 0 else float(count))
-    )
+    if count < 1000:
+        return math.fsum(math.exp(i * epsilon) for i in range(count))
+    return math.expm1(count * epsilon) / math.expm1(epsilon) if epsilon > 0 else float(count)
 
 
 def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
