@@ -22,7 +22,7 @@ from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.types import FloatArray, IntArray
 
-# Relative difference below which two losses count as equal, so that machines pick the same pair.
+# Relative difference below which two losses count as equal, so that all machines pick one pair.
 CLOSE = 1e-9
 
 
@@ -134,7 +134,7 @@ def _charge(
     mechanism: Additive,
     guarantee: Guarantee,
 ) -> WorstPair:
-    """Say what a guarantee charges one pair."""
+    """Return a pair with the loss that a guarantee charges it."""
     changed = _changed(tree, move)
     base = float(cost[changed].sum())
     loss = base

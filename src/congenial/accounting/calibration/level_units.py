@@ -20,16 +20,15 @@ from congenial.types import BoolArray, FloatArray
 class LevelUnits:
     """Largest changes of the levels between neighbouring datasets."""
 
-    # shape (depth,): Largest sum of the changes of a level's counts, or of their squares: 2 for a
-    # record that moves alone, 1 for a record that enters or leaves.
+    # shape (depth,): Largest sum of the changes of a level's counts, or of their squares: 2 if one
+    # record moves, 1 if one enters or leaves.
     largest: FloatArray
     joint: JointMoves | None  # The moves of several records if none can move alone.
 
     def of(self, share: FloatArray) -> FloatArray:
         """Units at given shares, shape (depth,), scaled so that some pair uses all of the budget.
 
-        If records move together, different levels may be changed most by different pairs. Then the
-        units are smaller than `largest`.
+        They are smaller than `largest` if no single joint move changes all levels the most.
         """
         if self.joint is None:
             return self.largest

@@ -51,10 +51,10 @@ def calibrate(
         The final guarantee.
     neighbours : {"substitute", "add-remove"}
     split : mapping of int to float, optional
-        Share of the budget for each level (0 is the root's), adding up to 1; a level without a
-        share is not measured. Equal shares over the levels that can change where neither this nor
-        `goal` is given. For a workload: shares by margin, level and table, as `Workload.scales`
-        takes scales, adding up to 1 in each table; equal over the margins that can change.
+        Share of the budget for each level (0 is the root's), adding up to 1. A level without a
+        share is not measured. Without a split and a goal, levels that can change get equal shares.
+        For a workload: shares by margin, level and table, as `Workload.scales` takes scales, adding
+        up to 1 in each table; by default equal over the margins that can change.
     goal : mapping of int to float, optional
         Weight for each level of the noise's error at one of its counts, nonnegative; the split is
         the one with the least weighted sum of scales. A level without a weight is not measured.
@@ -65,8 +65,8 @@ def calibrate(
 
     Returns
     -------
-    DiscreteLaplace, or DiscreteGaussian where `delta` is given
-        One scale a node or entry; inf for those published exactly and levels without a share.
+    DiscreteLaplace, or DiscreteGaussian if `delta` is given
+        One scale for each node or entry; inf if it is published exactly or has no share.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def calibrate(
     EmptyNeighbourhoodError
         If the invariant leaves no neighbouring datasets.
     PrivacyError
-        If a level published exactly is given budget, or a weight.
+        If a level published exactly has a share or a weight.
 
     Notes
     -----
@@ -114,8 +114,8 @@ def goal_split(
 ) -> dict[int, float]:
     """Split with the least weighted sum of noise scales at a given final epsilon.
 
-    Returns shares of the levels with a positive weight, in whole ten-thousandths; as a split
-    they give the same noise, bit for bit.
+    Levels with a positive weight get shares in whole ten-thousandths. As a split, these shares give
+    the same noise as the goal, bit for bit.
     """
     _check_levels("goal", goal, tree, resolved)
     if not any(goal.values()):

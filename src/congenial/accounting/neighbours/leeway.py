@@ -26,13 +26,13 @@ _ROUNDS = 64
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """A sum of entries between two numbers, in steps of the grid; `given` as an equality."""
+    """A weighted sum of entries between two numbers, in steps of the grid."""
 
     at: npt.NDArray[np.intp]
     weights: FloatArray
     low: float
     high: float
-    given: bool
+    equality: bool  # Whether the invariant states it as an equality.
 
 
 def with_implied(
@@ -63,7 +63,7 @@ def with_implied(
         )
     step = change / unit
     # neighbours change entries and whole sums of them by multiples of a step
-    kept = [r for r in rows if not r.given and r.at.size > 1 and r.high - r.low < step]
+    kept = [r for r in rows if not r.equality and r.at.size > 1 and r.high - r.low < step]
     more = np.zeros((len(kept), resolved.n))
     for out, row in zip(more, kept, strict=True):
         out[row.at] = row.weights
@@ -144,7 +144,7 @@ def _rows(resolved: ResolvedInvariant, unit: float, *, whole: bool) -> list[_Row
             if key in found:
                 old = found[key]
                 low, high = max(low, old.low), min(high, old.high)
-                row = _Row(at, weights, low, high, equal or old.given)
+                row = _Row(at, weights, low, high, equal or old.equality)
             found[key] = row
     return list(found.values())
 

@@ -54,12 +54,11 @@ def worst_move(
     matrix, _ = resolved.equalities
     if neighbours == "add-remove":
         if resolved.pinned.any() or matrix.shape[0]:
-            what = "an exactly published count" if resolved.pinned.any() else "a fixed sum"
-            what += ", or one that bounds hold in place"
+            fixed = "an exactly published count" if resolved.pinned.any() else "a fixed sum"
             raise EmptyNeighbourhoodError(
-                f"add-remove neighbours do not exist together with {what}: nobody can be added to "
-                "or removed from it, so a guarantee would say nothing about its records; use "
-                "neighbours = 'substitute', or do not publish it exactly."
+                f"add-remove neighbours do not exist together with {fixed}, or one that bounds "
+                "determine: no record can be added to or removed from it, so a guarantee would not "
+                "cover its records; use neighbours = 'substitute', or do not publish it exactly."
             )
         lay = counting(resolved.n, counted)
         path = lay.summed(cost)
@@ -67,9 +66,9 @@ def worst_move(
         return WorstMove(float(path[at]), int(lay.cells[at]), None)
     if counted is None and ((matrix > 0).any(axis=1) & (matrix < 0).any(axis=1)).any():
         raise PrivacyError(
-            "a fixed difference between entries of a plain vector says that one record counts "
-            "in several of them, and not in which, so no guarantee can be given; give the queries "
-            "as a Tree or a Workload, or fix sums of entries that share no record."
+            "a fixed difference between entries of a plain vector means that one record counts "
+            "in several of them, but not in which, so no guarantee is known; give the queries as a "
+            "Tree or a Workload, or fix sums of entries that share no record."
         )
     if not isinstance(counted, Tree) or matrix.shape[0]:
         return _worst_between_columns(cost, resolved, counted)
@@ -200,7 +199,7 @@ def _worst_in_tree(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) ->
     at = int(np.argmax(pair))
     if not np.isfinite(pair[at]):
         raise EmptyNeighbourhoodError(
-            "the exactly published nodes, and those that bounds hold in place, leave no two leaves "
+            "the exactly published nodes, and those that bounds determine, leave no two leaves "
             "between which a record could move, so a guarantee would say nothing; publish fewer "
             "nodes exactly, or relax the bounds."
         )
