@@ -66,8 +66,6 @@ def amount_of(epsilon: float, delta: float) -> Amount:
     Returns epsilon to the nearest unit; its rounding error is charged to delta, which is
     rounded up.
 
-    Notes
-    -----
     Ten releases of epsilon 0.1 then cost epsilon 1, although the double nearest to 0.1 is above it:
     an (e + t, d) guarantee is also an (e, d + exp(e) (exp(t) - 1)) one, since no event has a
     probability above 1, and exp(e) (exp(t) - 1) is at most t exp(e + t).

@@ -200,8 +200,6 @@ def conditioned_guarantee(
     Theorem 2.1 with gamma = 1). For Gaussian noise under nested bounds, zCDP is proved at integer
     Rényi orders only (`proofs/gaussian-bounds.md`); bounds cost nothing else.
 
-    Notes
-    -----
     If sums let no record move alone, neighbours move several records together (`joint_moves`,
     which raises PrivacyError if it cannot decide which).
     """

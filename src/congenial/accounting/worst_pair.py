@@ -56,9 +56,8 @@ def worst_pair(
     bounds, and falls with the smallest change over scale among its entries whose bounds count.
     """
     zcdp = mechanism.noise.measure == "zcdp"
-    known, pairs = (None, None)
-    if guarantee.moves is not None:
-        known, pairs = guarantee.moves.worst, guarantee.moves.pairs
+    moves = guarantee.moves
+    known, pairs = (None, None) if moves is None else (moves.worst, moves.pairs)
     if resolved.equalities[1].size or resolved.inequalities[1].size:
         raise PrivacyError(
             f"the worst pair of {mechanism.noise.name} noise under these invariants is not worked "

@@ -137,8 +137,6 @@ LAW = DiscreteGaussian
 def _thresholds(sigma: float) -> Words:
     """Distribution function at -reach, ..., reach - 1, in units of 2^-64, rounded down.
 
-    Notes
-    -----
     With ``q = exp(-1 / (2 sigma^2))`` the weights obey ``w(k + 1) = w(k) q^(2 k + 1)``. In k steps
     the rounding of each product adds up to less than k^2 units of 2^-256.
     """

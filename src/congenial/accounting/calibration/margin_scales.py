@@ -31,8 +31,6 @@ def margin_scales(
 ) -> FloatArray:
     """Scale of the noise at each entry of a workload, as `calibrate` explains.
 
-    Notes
-    -----
     Gaussian noise with variances 1 / (2 r share) costs r times what it costs with r = 1, in zCDP.
     """
     neighbours = target.neighbours

@@ -135,8 +135,6 @@ def level_scales(
 ) -> FloatArray:
     """Scale of the noise at each node, shape (n,), as `calibrate` explains.
 
-    Notes
-    -----
     Gaussian noise is zCDP, whose parameter rho adds up over levels. The split is of the rho that
     gives (epsilon, delta); under bounds, that rho holds at whole Rényi orders. Substituting one
     record changes two nodes of a level by one each, which costs ``1 / sigma ** 2`` there. Adding

@@ -36,8 +36,6 @@ def best_split(
     Returns shares of the levels with a positive weight; multiples of 1 / `UNITS`, at least one
     each, adding up to 1.
 
-    Notes
-    -----
     A level with share p of budget B has scale u / (p B), where u is 2 or 1, or the largest change
     if several records must move at once. If B does not depend on the shares, the sum over levels
     of w / p is least for shares proportional to the square roots of the weights (Cauchy and

@@ -97,8 +97,6 @@ def joint_moves(
 ) -> JointMoves:
     """Find the least number of records whose joint move keeps all fixed sums, and its largest cost.
 
-    Notes
-    -----
     `proofs/noise.md`, statement 5. A move of k records is an integer vector over the cells with
     sum 0 and sum of positive parts k that keeps every fixed sum. `records` is the least k such that
     moves of at most k records change every cell that can change. Moves follow from the sums alone,
@@ -153,8 +151,6 @@ def joint_moves(
 def free_cells(sums: IntArray) -> BoolArray:
     """Cells that some integer move changes while it keeps all sums, in exact arithmetic.
 
-    Notes
-    -----
     A rational move times its common denominator is a move of integers. In the reduced echelon form,
     a cell is free if it has no pivot, or if the row of its pivot has another entry.
     """

@@ -43,8 +43,6 @@ def with_implied(
     The result pins the `determined` entries. It also fixes every entry or `at_least` sum whose
     bounds, after propagation along the sums, are closer together than one record's change.
 
-    Notes
-    -----
     After any number of rounds, every dataset within the bounds lies in the intervals. So no entry
     is pinned that could differ between two neighbouring datasets.
     """

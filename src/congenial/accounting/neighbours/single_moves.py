@@ -44,8 +44,6 @@ def worst_move(
 ) -> WorstMove:
     """Find the neighbouring pair with the largest summed cost, among those that keep the pins.
 
-    Notes
-    -----
     Substituting one record moves one unit from a leaf to another; their common ancestors keep their
     counts. Neighbours agree on every pinned node and every linear condition, so some records may be
     in no pair. If no pair remains, several records move at once (`joint_moves`).
@@ -252,8 +250,6 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
 
     Beyond `MOST_TRIES` cells or `MOST_COMPARED` numbers, the cost is a bound.
 
-    Notes
-    -----
     The cost of a cell, minus the cost of the entries that count all cells, bounds its part. Cells
     are tried in order of decreasing bounds until no further pair can cost more.
     """

@@ -30,8 +30,6 @@ def whole_sums(
 ) -> WholeArray:
     """Contribution of a record in each cell to each sum, multiplied until it is whole.
 
-    Notes
-    -----
     A multiple of a sum is kept by the same moves of records as the sum.
     """
     whole = (rows == np.rint(rows)).all(axis=1)
