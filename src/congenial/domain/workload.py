@@ -418,7 +418,7 @@ class Workload:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all entries, as `name` gives them."""
-        return tuple(block.name(*place) for block in self.blocks for place in block.places())
+        return tuple(name for block in self.blocks for name in block.names())
 
     def scales(self, given: Mapping[Any, Any]) -> FloatArray:
         """Return a scale for every entry; inf where none is given.
