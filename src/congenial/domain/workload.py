@@ -85,10 +85,11 @@ class Workload:
 
     def __post_init__(self) -> None:
         """Check that tables have different names."""
-        names = [table.name for table, _ in self.asked]
-        if len(set(names)) < len(names):
+        names = [table.name for table in self.tables]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
             raise ArgumentError(
-                f"two tables are named {names[0]!r}; give each Table a name of its own."
+                f"two tables are named {twice[0]!r}; give each Table a name of its own."
             )
 
     def __add__(self, other: Workload) -> Workload:
