@@ -15,9 +15,9 @@ EPSILON_DIGITS = 12
 DELTA_DIGITS = 18
 _EPSILON: int = 10**EPSILON_DIGITS
 _DELTA: int = 10**DELTA_DIGITS
-# A budget beyond this promises nothing, and its units would not fit into 64 bits.
+# Largest budget; a larger one promises nothing, and its units overflow 64 bits.
 MOST_BUDGET = 1_000_000
-# Beyond this exp overflows, and epsilon is rounded up instead.
+# Largest epsilon whose exp does not overflow; a larger one is rounded up.
 _MOST_EXPONENT = 700.0
 _EXACT = Context(prec=60)
 
@@ -61,10 +61,9 @@ NOTHING = Amount(0, 0)
 
 
 def amount_of(epsilon: float, delta: float) -> Amount:
-    """Smallest convenient amount that covers an (epsilon, delta) guarantee.
+    """Return an amount that covers an (epsilon, delta) guarantee.
 
-    Returns epsilon to the nearest unit; its rounding error is charged to delta, which is
-    rounded up.
+    Epsilon is rounded to the nearest unit. Delta is charged for that rounding, and rounded up.
 
     Ten releases of epsilon 0.1 then cost epsilon 1, although the double nearest to 0.1 is above it:
     an (e + t, d) guarantee is also an (e, d + exp(e) (exp(t) - 1)) one, since no event has a

@@ -378,10 +378,10 @@ def _guarantee(
 
 
 def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Guarantee:
-    """Guarantee of following one of several mechanisms, chosen with public weights.
+    """Guarantee of one of several mechanisms, chosen with public weights.
 
-    The likelihood of a mixture is a mean of its parts', so the largest loss of a part bounds it,
-    and delta is at most the mean.
+    A mixture's likelihood is a mean of its parts' likelihoods. So its loss is at most the largest
+    loss of a part, and its delta at most the mean delta.
     """
     first = parts[0]
     if len({(part.neighbours, part.covered, part.unprotected) for part in parts}) > 1:

@@ -38,13 +38,13 @@ class Sensitivity:
     norm : {1, 2}
     neighbours : {"substitute", "add-remove"}
     origin : int
-        The cell that loses a record in the first pair that attains the value: a leaf's node, an
-        entry, or a column of the matrix.
+        The cell (a leaf's node, an entry, or a column of the matrix) that loses a record in the
+        first pair that attains the value.
     destination : int or None
         The cell that gains a record; None for add-remove.
     records : int
-        More than 1 if fixed sums let no record move alone: the least number that must move at
-        once for every free cell to change.
+        More than 1 if fixed sums let no record move alone: the least number of records at once
+        with which every free cell can change.
     move : tuple of pair of int
         If several records move: the cells that change in a pair that attains the value, and the
         gain of each.
@@ -101,9 +101,8 @@ def sensitivity(
     norm : {1, 2}
         1 for Laplace noise, 2 for Gaussian noise.
     invariant : Invariant, optional
-        Facts about the queries that neighbouring datasets share. Pinned queries and linear
-        equalities leave fewer neighbours. Bounds count only where they leave one value,
-        by themselves or together with sums.
+        Facts about the queries on which neighbouring datasets agree. Pinned queries and linear
+        equalities leave fewer neighbours; bounds do so only if they, with sums, leave one value.
 
     Returns
     -------
@@ -114,9 +113,8 @@ def sensitivity(
     ArgumentError
         If an argument is not valid.
     EmptyNeighbourhoodError
-        If the invariant leaves no neighbouring datasets; for add-remove neighbours also where it
-        fixes the records in some cells, although records in the others could still come and go:
-        then a guarantee would leave out the former, so none is given.
+        If the invariant leaves no neighbouring datasets. With add-remove neighbours, also if it
+        fixes the records in some cells, because a guarantee would not cover those records.
     PrivacyError
         If a linear condition on disjoint cells does not say in which a record counts, rounding
         leaves open which records it distinguishes, or the moves of several records are too many

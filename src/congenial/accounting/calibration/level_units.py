@@ -59,15 +59,9 @@ def level_units(
     tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours, *, power: int = 1
 ) -> LevelUnits:
     """Find what neighbouring datasets change at each level of a tree."""
+    cost = np.zeros(len(tree))
     groups = (tree.level[:, None] == np.arange(tree.depth)) & ~resolved.pinned[:, None]
-    joint = forced_moves(
-        np.zeros(len(tree)),
-        resolved,
-        tree,
-        neighbours,
-        power=power,
-        groups=groups.astype(np.float64),
-    )
+    joint = forced_moves(cost, resolved, tree, neighbours, power=power, groups=groups.astype(float))
     units = np.full(tree.depth, 2.0 if neighbours == "substitute" else 1.0)
     if joint is not None:
         most = joint.sums.max(axis=0)

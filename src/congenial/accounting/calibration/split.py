@@ -152,7 +152,7 @@ class _Folded:
 def _fold(whole: _Folded) -> _Folded:
     """Keep two of the siblings whose subtrees are alike, because a pair never uses a third.
 
-    The pins and the tree of the result are those that `costs_through` reads; it has no bounds.
+    The result has the tree and the pins that `costs_through` reads, and no bounds.
     """
     tree, pinned = whole.tree, whole.resolved.pinned
     n = len(tree)

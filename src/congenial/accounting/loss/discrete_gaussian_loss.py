@@ -11,7 +11,7 @@ from congenial.accounting.loss.gaussian_loss import checked_positive
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.types import FloatArray
 
-# Noise beyond this many sigmas has probability below 1e-42.
+# Sigmas at which the support is truncated; the mass beyond is below 1e-42.
 _REACH = 14.0
 # Largest number of products in one convolution.
 _MOST = 2.0**33
@@ -75,7 +75,7 @@ def discrete_gaussian_delta(
 def _weighted_sum(sigma: float, sizes: list[int]) -> tuple[npt.NDArray[np.int64], FloatArray]:
     """Law of the sum of ``size * u`` over independent noise u."""
     reach = math.ceil(_REACH * sigma) + 1
-    # of each convolution: entries so far times entries of the next
+    # products of each convolution: entries so far times entries of the noise
     work, total = 0.0, 1.0
     for size in sizes:
         work += total * (2.0 * reach + 1.0)

@@ -14,13 +14,13 @@ from congenial.errors import ArgumentError
 Calibration = Literal["analytic", "published"]
 CALIBRATIONS: tuple[Calibration, ...] = ("analytic", "published")
 
-# Relative error of `gaussian_delta` for a delta of at least 1e-300. Roots are moved by this much to
-# the safe side.
+# Relative error of `gaussian_delta` for a delta of at least 1e-300, and safety margin of roots.
 ACCURACY = 1e-11
-# Below this shift, in standard deviations, the difference of two Mills ratios is an integral.
+# Shift, in standard deviations, below which the difference of two Mills ratios would cancel, and an
+# integral replaces it.
 _CLOSE = 0.25
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-# Ranges of epsilon, delta and shift within which no intermediate result overflows or underflows.
+# Ranges of epsilon, delta and shift without overflow or underflow of an intermediate result.
 _LARGEST_EPSILON, _LEAST_DELTA = 1e9, 1e-280
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-100, 1e6
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -40,7 +40,7 @@ def gaussian_sigma(
     sensitivity : float or Sensitivity
         Largest L2 change of the queries between neighbouring datasets, as of `sensitivity`.
     method : {"analytic", "published"}
-        "analytic" is the least sigma there is. "published" is the closed form of Two Views,
+        "analytic" is the least sufficient sigma. "published" is the closed form of Two Views,
         ``sensitivity * (1 + sqrt(1 + ln(1 / delta))) / epsilon``.
 
     Returns
