@@ -89,7 +89,7 @@ def gaussian_sigma(
     def enough(log_sigma: float) -> bool:
         return _log_delta(epsilon, max(math.exp(-log_sigma), 1e-300)) <= target
 
-    return size * math.exp(_first(enough, start=0.0)) * (1.0 + ACCURACY)
+    return size * math.exp(_first(enough)) * (1.0 + ACCURACY)
 
 
 def published_sigma(*, epsilon: float, delta: float, sensitivity: SupportsFloat) -> float:
@@ -169,7 +169,7 @@ def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: SupportsFloat) 
     def enough(log_epsilon: float) -> bool:
         return _log_delta(math.exp(log_epsilon), shift) <= target
 
-    return math.exp(_first(enough, start=0.0)) * (1.0 + ACCURACY)
+    return math.exp(_first(enough)) * (1.0 + ACCURACY)
 
 
 def _log_delta(epsilon: float, shift: float) -> float:
@@ -214,9 +214,9 @@ def _tail(t: float) -> float:
     return 1.0 / value
 
 
-def _first(holds: Callable[[float], bool], *, start: float) -> float:
+def _first(holds: Callable[[float], bool]) -> float:
     """Find the least x at which a predicate that stays true becomes true."""
-    low, high, step = start, start, 1.0
+    low, high, step = 0.0, 0.0, 1.0
     while not holds(high):
         low, high, step = high, high + step, 2.0 * step
     step = 1.0
