@@ -62,11 +62,8 @@ def in_records(
     """Make a `Compared` of a resolved invariant in which a record counts for `change`."""
     fixed = resolved.pinned
     if neighbours == "substitute" and fixed.any():
-        # the number of records never changes
-        chain = counting(resolved.n, counted).chain
-        every = chain[(chain == chain[:, :1]).all(axis=1), 0]
         fixed = fixed.copy()
-        fixed[every[every >= 0]] = False
+        fixed[counting(resolved.n, counted).of_all] = False  # the number of records never changes
     if change != 1.0:
         resolved = resolved.in_units(change)
     return Compared(resolved, counted, grid / change, fixed)

@@ -24,6 +24,12 @@ class Counting:
     cells: IntArray  # shape (k,): The entry of each cell, ascending.
     chain: IntArray  # shape (d, k): Entries that count a record in each cell; padded with -1.
 
+    @property
+    def of_all(self) -> IntArray:
+        """Entries that count every record."""
+        first = self.chain[:, 0]
+        return np.asarray(first[(self.chain == first[:, None]).all(axis=1) & (first >= 0)])
+
     def summed(self, cost: FloatArray) -> FloatArray:
         """Cost of a record in each cell: that of all entries that count it, shape (k,)."""
         return np.asarray(self.on_cells(cost[None, :])[0])
