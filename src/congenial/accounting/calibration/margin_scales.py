@@ -71,9 +71,9 @@ def _equal(
     return [(block, 1.0 / tables.count(block.table)) for block in changing]
 
 
-def _check(block: Block, share: object, resolved: ResolvedInvariant) -> None:
+def _check(block: Block, share: Any, resolved: ResolvedInvariant) -> None:
     number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
-    if not number or not 0.0 <= float(str(share)) <= 1.0:
+    if not number or not 0.0 <= share <= 1.0:
         raise ArgumentError(f"split gives {share!r} to {block.text}; give a share from 0 to 1.")
     if share and resolved.pinned[block.entries].all():
         raise PrivacyError(
