@@ -194,13 +194,14 @@ class Workload:
     def roll_up(self, cell_counts: npt.ArrayLike) -> IntArray:
         """Answer every query from the counts of `cells`, shape (..., cells), in that order."""
         counts = np.asarray(cell_counts, dtype=np.int64)
-        out = np.zeros((*counts.shape[:-1], len(self)), dtype=np.int64)
-        rows = out.reshape(-1, len(self))
+        out = np.zeros(
+            (*counts.shape[:-1], len(self) + 1), dtype=np.int64
+        )  # the last is of padding
+        rows = out.reshape(-1, len(self) + 1)
         for row, own in zip(rows, counts.reshape(-1, counts.shape[-1]), strict=True):
             for entries in self.chain:
-                inside = entries >= 0
-                np.add.at(row, entries[inside], own[inside])
-        return out
+                np.add.at(row, entries, own)
+        return np.ascontiguousarray(out[..., :-1])
 
     @cached_property
     def tree(self) -> Tree | None:
