@@ -53,3 +53,5 @@ def test_tables_are_joined_and_their_names_differ():
     assert joined.answers([1, 2], [4, 5, 6]).tolist() == [3, 1, 2, 4, 5, 6]
     with pytest.raises(ArgumentError, match="two tables are named 'one'"):
         one + one
+    with pytest.raises(ArgumentError, match="two tables are named 'two'"):
+        joined + two

@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.accounting.calibration.scales import (
-    calibrate,
-    changing_levels,
-    goal_split,
-    level_scales,
-)
+from congenial.accounting.calibration.level_units import changing_levels
+from congenial.accounting.calibration.scales import calibrate, goal_split, level_scales
+from congenial.accounting.calibration.target import Target
 from congenial.accounting.guarantee import conditioned_guarantee, imaged_guarantee
 from congenial.errors import ArgumentError, PrivacyError
 from congenial.invariants.written import resolve_invariant
@@ -130,14 +127,14 @@ def test_no_split_on_a_grid_is_better_for_the_goal(method, bounds):
     if bounds:
         invariant &= cg.nonnegative()
     resolved = resolve_invariant(invariant, len(tree), tree)
-    asked = {"epsilon": 1.0, "neighbours": "substitute", "method": method}
+    target = Target(1.0, "substitute", method)
     goal = {1: 3.0, 2: 1.0}
 
     def error(split):
-        scales = level_scales(tree, resolved, split=split, **asked)
+        scales = level_scales(tree, resolved, target, split)
         return 3.0 * scales[1] + scales[3]
 
-    best = error(goal_split(tree, resolved, goal, **asked))
+    best = error(goal_split(tree, resolved, target, goal))
     for share in np.linspace(0.02, 0.98, 49):
         assert best <= error({1: share, 2: 1 - share}) * (1 + 1e-6)
 
@@ -145,8 +142,8 @@ def test_no_split_on_a_grid_is_better_for_the_goal(method, bounds):
 def test_gaussian_noise_is_for_the_squares():
     tree, invariant = CASES["weights"]
     resolved = resolve_invariant(invariant, len(tree), tree)
-    asked = {"epsilon": 1.0, "neighbours": "substitute", "method": "imaging", "delta": 1e-6}
-    sigmas = level_scales(tree, resolved, split={1: 0.3, 2: 0.7}, **asked)
+    target = Target(1.0, "substitute", "imaging", 1e-6)
+    sigmas = level_scales(tree, resolved, target, {1: 0.3, 2: 0.7})
     law = cg.Additive(cg.DiscreteGaussian(sigmas), tree)
     claim = imaged_guarantee(law, resolved, "substitute", sampler_error=0.0, delta=1e-6)
     assert claim.epsilon == pytest.approx(1.0, rel=1e-8)
@@ -208,9 +205,7 @@ def test_cases_outside_the_search_are_still_refused():
     with pytest.raises(PrivacyError, match="more than 4 records"):
         calibrate(tree, invariant, epsilon=1.0, neighbours="substitute")
     with pytest.raises(ArgumentError, match="level 0"):
-        goal_split(
-            *_known("square"), {0: 1.0}, epsilon=1.0, neighbours="substitute", method="imaging"
-        )
+        goal_split(*_known("square"), Target(1.0, "substitute", "imaging"), {0: 1.0})
 
 
 def test_margins_published_exactly_leave_joint_moves_too():

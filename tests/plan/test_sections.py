@@ -7,7 +7,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from congenial.accounting.calibration.scales import METHODS
+from congenial.accounting.calibration.target import METHODS
 from congenial.accounting.neighbours.single_moves import RELATIONS
 from congenial.conditioning.sampler import sampler_names
 from congenial.errors import PlanError

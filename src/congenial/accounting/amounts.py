@@ -13,9 +13,11 @@ from congenial.errors import ArgumentError
 # Decimal digits of the units: epsilon is counted in 1e-12, delta in 1e-18.
 EPSILON_DIGITS = 12
 DELTA_DIGITS = 18
-# A budget beyond this promises nothing, and its units would not fit into 64 bits.
+_EPSILON: int = 10**EPSILON_DIGITS
+_DELTA: int = 10**DELTA_DIGITS
+# Largest budget; a larger one promises nothing, and its units overflow 64 bits.
 MOST_BUDGET = 1_000_000
-# Beyond this exp overflows, and epsilon is rounded up instead.
+# Largest epsilon whose exp does not overflow; a larger one is rounded up.
 _MOST_EXPONENT = 700.0
 _EXACT = Context(prec=60)
 
@@ -59,13 +61,10 @@ NOTHING = Amount(0, 0)
 
 
 def amount_of(epsilon: float, delta: float) -> Amount:
-    """Smallest convenient amount that covers an (epsilon, delta) guarantee.
+    """Return an amount that covers an (epsilon, delta) guarantee.
 
-    Returns epsilon to the nearest unit; its rounding error is charged to delta, which is
-    rounded up.
+    Epsilon is rounded to the nearest unit. Delta is charged for that rounding, and rounded up.
 
-    Notes
-    -----
     Ten releases of epsilon 0.1 then cost epsilon 1, although the double nearest to 0.1 is above it:
     an (e + t, d) guarantee is also an (e, d + exp(e) (exp(t) - 1)) one, since no event has a
     probability above 1, and exp(e) (exp(t) - 1) is at most t exp(e + t).
@@ -75,12 +74,12 @@ def amount_of(epsilon: float, delta: float) -> Amount:
             raise ArgumentError(f"{name} is {value!r}; give a nonnegative, finite number.")
     exact = Fraction(epsilon)
     if epsilon > _MOST_EXPONENT:
-        return Amount(_up(exact, EPSILON_DIGITS), _up(Fraction(delta), DELTA_DIGITS))
-    units = round(exact * 10**EPSILON_DIGITS)
-    left = max(Fraction(0), exact - Fraction(units, 10**EPSILON_DIGITS))
+        return Amount(math.ceil(exact * _EPSILON), math.ceil(Fraction(delta) * _DELTA))
+    units = round(exact * _EPSILON)
+    left = max(Fraction(0), exact - Fraction(units, _EPSILON))
     # the second factor is above any rounding of exp
     charged = left * Fraction(math.exp(epsilon)) * Fraction(1 + 2.0**-40)
-    return Amount(units, _up(Fraction(delta) + charged, DELTA_DIGITS))
+    return Amount(units, math.ceil((Fraction(delta) + charged) * _DELTA))
 
 
 def budget(epsilon: str, delta: str) -> Amount:
@@ -109,11 +108,6 @@ def _read(name: str, text: str, digits: int, fits: Callable[[Decimal], bool], ra
             f"1e-{digits} if it is not 0."
         )
     return units
-
-
-def _up(value: Fraction, digits: int) -> int:
-    scale: int = 10**digits
-    return math.ceil(value * scale)
 
 
 def _written(units: int, digits: int) -> str:

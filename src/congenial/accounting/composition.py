@@ -184,7 +184,7 @@ def group_privacy(guarantee: Guarantee, records: int) -> Guarantee:
 
 
 def _of_all(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Return the first guarantee, with what several of them state together."""
+    """Return the first guarantee, with the scopes, sources and facts of all of them."""
     scopes = [c for c in dict.fromkeys(g.covered for g in guarantees) if c != _ALL]
     return replace(
         guarantees[0],
@@ -216,14 +216,12 @@ def _has_rho(guarantee: Guarantee) -> bool:
 
 
 def _series(epsilon: float, count: int) -> float:
-    """Sum of exp(i epsilon) for i below `count`; infinite beyond what a double holds."""
+    """Sum of exp(i epsilon) for i below `count`; infinite if it overflows a double."""
     if epsilon * (count - 1) > 700.0:
         return math.inf
-    return (
-        math.fsum(math.exp(i * epsilon) for i in range(count))
-        if count < 1000
-        else (math.expm1(count * epsilon) / math.expm1(epsilon) if epsilon > 0 else float(count))
-    )
+    if count < 1000:
+        return math.fsum(math.exp(i * epsilon) for i in range(count))
+    return math.expm1(count * epsilon) / math.expm1(epsilon) if epsilon > 0 else float(count)
 
 
 def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:

@@ -57,11 +57,11 @@ POST_PROCESSED = "post-processing: none"
 TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
 # The delta at which a zCDP guarantee is stated by default.
 ZCDP_DELTA = 1e-6
-# Largest epsilon called meaningful: at 20, odds of one to a million can become 485 to one.
+# Largest meaningful epsilon: at 20, odds of one to a million can become 485 to one.
 MEANINGFUL = 20.0
 # Laws whose loss under bounds is proved; for others the trivial factor is charged.
 _SOURCES = {laws.LAPLACE: PROVED, laws.GAUSSIAN: WHOLE}
-# A bound this close to the trivial one is called trivial.
+# Relative difference from the trivial bound below which a bound is called trivial.
 ROUNDING = 1e-12
 
 
@@ -69,8 +69,7 @@ ROUNDING = 1e-12
 class Moves:
     """Changes between the neighbouring datasets of one guarantee."""
 
-    # The pair with the largest loss before bounds, with both records if one replaces the other;
-    # None if several records move at once.
+    # The pair with the largest loss before bounds; None if several records move at once.
     worst: WorstMove | None
     changes: BoolArray  # shape (n,): Entries that some pair changes.
     pairs: Pairs | None  # The loss that bounds add for each pair; None if bounds add none.
@@ -201,8 +200,6 @@ def conditioned_guarantee(
     Theorem 2.1 with gamma = 1). For Gaussian noise under nested bounds, zCDP is proved at integer
     Rényi orders only (`proofs/gaussian-bounds.md`); bounds cost nothing else.
 
-    Notes
-    -----
     If sums let no record move alone, neighbours move several records together (`joint_moves`,
     which raises PrivacyError if it cannot decide which).
     """
@@ -306,13 +303,13 @@ def _pairs(
 ) -> Pairs:
     counted = mechanism.counted or resolved.counted
     change, grid = mechanism.per_record, mechanism.granularity
-    if joint is not None:
+    if joint is None:
+        through = costs_through(cost, resolved, counted, neighbours, one_sided=one_sided)
+    else:
         through = np.where(joint.changes, joint.cost, -np.inf)
         if joint.largest > 1:
             # if changes differ in size, a bound may stop a change after one step of the grid
-            return bounded_pairs(cost * grid / change, through, resolved, change=grid, grid=grid)
-        return bounded_pairs(cost, through, resolved, change=change, grid=grid)
-    through = costs_through(cost, resolved, counted, neighbours, one_sided=one_sided)
+            cost, change = cost * grid / change, grid
     return bounded_pairs(cost, through, resolved, change=change, grid=grid)
 
 
@@ -333,21 +330,17 @@ def _guarantee(
         )
     counted = mechanism.counted or resolved.counted
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)
-    cost = change / mechanism.scales
+    cost, power = change / mechanism.scales, 1
     if noise.measure == "zcdp":
-        cost = 0.5 * cost**2
+        cost, power = 0.5 * cost**2, 2
     cost = np.where(resolved.pinned, 0.0, cost)
-    power = 2 if noise.measure == "zcdp" else 1
     joint = None if one_sided else forced_moves(cost, resolved, counted, neighbours, power=power)
-    move = None
     if joint is None:
         move = worst_move(cost, resolved, counted, neighbours)
-        worst, changes = (
-            move.cost,
-            changed_entries(resolved, counted, neighbours, one_sided=one_sided),
-        )
+        worst = move.cost
+        changes = changed_entries(resolved, counted, neighbours, one_sided=one_sided)
     else:
-        worst, changes = joint.cost, joint.changes
+        move, worst, changes = None, joint.cost, joint.changes
     if one_sided:
         worst = max(worst, float(one_sided_costs(cost, resolved, counted).max()))
     rho: float | None = None
@@ -393,22 +386,17 @@ def _guarantee(
 
 
 def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Guarantee:
-    """Guarantee of following one of several mechanisms, chosen with public weights.
+    """Guarantee of one of several mechanisms, chosen with public weights.
 
-    The likelihood of a mixture is a mean of its parts', so the largest loss of a part bounds it,
-    and delta is at most the mean.
+    A mixture's likelihood is a mean of its parts' likelihoods. So its loss is at most the largest
+    loss of a part, and its delta at most the mean delta.
     """
     first = parts[0]
-    for other in parts[1:]:
-        if (other.neighbours, other.covered, other.unprotected) != (
-            first.neighbours,
-            first.covered,
-            first.unprotected,
-        ):
-            raise PrivacyError(
-                "the mixed mechanisms publish different entries exactly, so they share no "
-                "guarantee; mix mechanisms under the same invariant."
-            )
+    if len({(part.neighbours, part.covered, part.unprotected) for part in parts}) > 1:
+        raise PrivacyError(
+            "the mixed mechanisms publish different entries exactly, so they share no guarantee; "
+            "mix mechanisms under the same invariant."
+        )
     worst = max(parts, key=lambda part: part.epsilon)
     each = [part.compared for part in parts]
     return replace(

@@ -26,10 +26,7 @@ def proofs_of(guarantee: Guarantee) -> tuple[str, ...]:
     """Name the proofs that a guarantee rests on, as paths in the repository."""
     sources = guarantee.gamma_source.split("; ")
     found = [*_ALWAYS, *(file for source in sources for file in PROOFS[source])]
-    if (
-        len(sources) > 1
-        or (guarantee.records > 1 and not guarantee.at_once)
-        or guarantee.rho is not None
-    ):
+    group = guarantee.records > 1 and not guarantee.at_once
+    if len(sources) > 1 or group or guarantee.rho is not None:
         found.append("proofs/composition.md")
     return tuple(dict.fromkeys(found))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from congenial.accounting.neighbours.counting import Counted, counting
 from congenial.accounting.neighbours.joint_moves import JointMoves, forced_moves, joint_moves
 from congenial.accounting.neighbours.leeway import with_implied
-from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours, worst_move
+from congenial.accounting.neighbours.single_moves import Neighbours, check_relation, worst_move
 from congenial.accounting.neighbours.whole_sums import WholeArray, alike_columns, whole_sums
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
@@ -38,13 +38,13 @@ class Sensitivity:
     norm : {1, 2}
     neighbours : {"substitute", "add-remove"}
     origin : int
-        The cell that loses a record in the first pair that attains the value: a leaf's node, an
-        entry, or a column of the matrix.
+        The cell (a leaf's node, an entry, or a column of the matrix) that loses a record in the
+        first pair that attains the value.
     destination : int or None
         The cell that gains a record; None for add-remove.
     records : int
-        More than 1 if fixed sums let no record move alone: the least number that must move at
-        once for every free cell to change.
+        More than 1 if fixed sums let no record move alone: the least number of records at once
+        with which every free cell can change.
     move : tuple of pair of int
         If several records move: the cells that change in a pair that attains the value, and the
         gain of each.
@@ -101,9 +101,8 @@ def sensitivity(
     norm : {1, 2}
         1 for Laplace noise, 2 for Gaussian noise.
     invariant : Invariant, optional
-        Facts about the queries that neighbouring datasets share. Pinned queries and linear
-        equalities leave fewer neighbours. Bounds count only where they leave one value,
-        by themselves or together with sums.
+        Facts about the queries on which neighbouring datasets agree. Pinned queries and linear
+        equalities leave fewer neighbours; bounds do so only if they, with sums, leave one value.
 
     Returns
     -------
@@ -114,9 +113,8 @@ def sensitivity(
     ArgumentError
         If an argument is not valid.
     EmptyNeighbourhoodError
-        If the invariant leaves no neighbouring datasets; for add-remove neighbours also where it
-        fixes the records in some cells, although records in the others could still come and go:
-        then a guarantee would leave out the former, so none is given.
+        If the invariant leaves no neighbouring datasets. With add-remove neighbours, also if it
+        fixes the records in some cells, because a guarantee would not cover those records.
     PrivacyError
         If a linear condition on disjoint cells does not say in which a record counts, rounding
         leaves open which records it distinguishes, or the moves of several records are too many
@@ -143,8 +141,7 @@ def sensitivity(
     >>> sensitivity([[1, 1, 0], [0, 1, 3]], neighbours="substitute").sentence
     'L1 sensitivity 4, attained by moving a record from cell 0 to cell 2.'
     """
-    if neighbours not in RELATIONS:
-        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
+    check_relation(neighbours)
     if isinstance(norm, bool) or norm not in (1, 2):
         raise ArgumentError(f"norm is {norm!r}; give 1 or 2.")
     if isinstance(workload, Tree | Workload):
@@ -197,14 +194,12 @@ def _at_once(joint: JointMoves, norm: Order, cells: IntArray) -> Sensitivity:
 
 
 def _of_columns(matrix: IntArray, norm: Order, resolved: ResolvedInvariant | None) -> Sensitivity:
-    if resolved is not None and (resolved.pinned.any() or resolved.equalities[1].size):
-        fixed = _fixed_rows(matrix, resolved)
-        if fixed.any():
-            raise EmptyNeighbourhoodError(
-                "add-remove neighbours do not exist for records that count in a query published "
-                "exactly, or in a fixed sum; use neighbours = 'substitute'."
-            )
-    sizes = _lengths(matrix.astype(np.float64), norm)
+    if resolved is not None and _fixed_rows(matrix, resolved).any():
+        raise EmptyNeighbourhoodError(
+            "add-remove neighbours do not exist for records that count in a query published "
+            "exactly, or in a fixed sum; use neighbours = 'substitute'."
+        )
+    sizes = np.linalg.norm(matrix.astype(np.float64), norm, axis=0)
     at = int(np.argmax(sizes))
     return Sensitivity(float(sizes[at]), norm, "add-remove", at, None)
 
@@ -247,18 +242,12 @@ def _farthest(columns: FloatArray, norm: Order) -> tuple[float, int, int]:
     width = max(1, _BLOCK // (m * n))
     best = (-1.0, 0, 0)
     for start in range(0, n, width):
-        apart = _lengths(columns[:, start : start + width, None] - columns[:, None, :], norm)
+        change = columns[:, start : start + width, None] - columns[:, None, :]
+        apart = np.linalg.norm(change, norm, axis=0)
         at = int(np.argmax(apart))
         if apart.flat[at] > best[0]:
             best = (float(apart.flat[at]), start + at // n, at % n)
     return best
-
-
-def _lengths(changes: FloatArray, norm: Order) -> FloatArray:
-    """Norm along the first axis."""
-    if norm == 1:
-        return np.asarray(np.abs(changes).sum(axis=0))
-    return np.asarray(np.sqrt((changes**2).sum(axis=0)))
 
 
 def _fixed_rows(matrix: IntArray, resolved: ResolvedInvariant) -> WholeArray:

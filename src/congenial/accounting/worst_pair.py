@@ -22,7 +22,7 @@ from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.types import FloatArray, IntArray
 
-# Relative difference below which two losses count as equal, so that machines pick the same pair.
+# Relative difference below which two losses count as equal, so that all machines pick one pair.
 CLOSE = 1e-9
 
 
@@ -55,10 +55,6 @@ def worst_pair(
     `proofs/inequalities.md`, the theorem: the loss of a pair rises with its loss without the
     bounds, and falls with the smallest change over scale among its entries whose bounds count.
     """
-    zcdp = mechanism.noise.measure == "zcdp"
-    known, pairs = (None, None)
-    if guarantee.moves is not None:
-        known, pairs = guarantee.moves.worst, guarantee.moves.pairs
     if guarantee.gamma_source in (POST_PROCESSED, TWO_BINS):
         resolved = resolved.exact_part
     if resolved.equalities[1].size or resolved.n_inequalities:
@@ -68,101 +64,70 @@ def worst_pair(
         )
     grid, change = mechanism.granularity, mechanism.per_record
     resolved = with_implied(resolved, tree, grid=grid, change=change)
-    cost = np.where(resolved.pinned, 0.0, mechanism.per_record / mechanism.scales)
-    if zcdp:
-        # the guarantee is the rho of the costliest pair, converted to epsilon
-        move = _dearest(0.5 * cost**2, resolved, tree, guarantee, one_sided, known)
-        return WorstPair(
-            move.origin,
-            move.destination,
-            _changed(tree, move).size,
-            guarantee.base_epsilon,
-            guarantee.epsilon,
-        )
-
-    def found(weight: FloatArray, known: WorstMove | None = None) -> WorstPair:
-        move = _dearest(weight, resolved, tree, guarantee, one_sided, known)
-        return _charge(move, cost, resolved, tree, mechanism, guarantee)
-
-    most = found(cost, known)
+    cost = np.where(resolved.pinned, 0.0, change / mechanism.scales)
+    search = _Search(mechanism, resolved, tree, guarantee, one_sided, cost)
+    moves = guarantee.moves
+    known, pairs = (None, None) if moves is None else (moves.worst, moves.pairs)
+    # a zCDP guarantee is the rho of the costliest pair, converted to epsilon
+    zcdp = mechanism.noise.measure == "zcdp"
+    most = search.charged(known, 0.5 * cost**2 if zcdp else cost)
     if guarantee.gamma_source != PROVED or pairs is None:
         return most
     if most.loss >= pairs.loss() * (1.0 - CLOSE):
         return most
     # the worst pair under bounds changes a certain entry; an extra cost forces that change
-    through = costs_through(cost, resolved, tree, guarantee.neighbours, one_sided=one_sided)
-    node = _node(pairs, cost, through, resolved, mechanism)
     extra = np.zeros(len(tree))
-    extra[node] = 2.0 * pairs.worst
-    return found(cost + extra)
+    extra[search.entry(pairs)] = 2.0 * pairs.worst
+    return search.charged(None, cost + extra)
 
 
-def _dearest(
-    cost: FloatArray,
-    resolved: ResolvedInvariant,
-    tree: Tree | Workload,
-    guarantee: Guarantee,
-    one_sided: bool,
-    known: WorstMove | None = None,
-) -> WorstMove:
-    move = known or worst_move(cost, resolved, tree, guarantee.neighbours)
-    if one_sided:
-        alone = one_sided_costs(cost, resolved, tree)[tree.leaves]
-        at = int(np.argmax(alone))
-        if alone[at] > move.cost * (1.0 + CLOSE):
-            return WorstMove(float(alone[at]), int(tree.leaves[at]), None)
-    return move
+@dataclass(frozen=True)
+class _Search:
+    """A release, its guarantee, and the cost of a change of each entry, shape (n,)."""
 
+    mechanism: Additive
+    resolved: ResolvedInvariant
+    tree: Tree | Workload
+    guarantee: Guarantee
+    one_sided: bool
+    cost: FloatArray
 
-def _node(
-    pairs: Pairs,
-    cost: FloatArray,
-    through: FloatArray,
-    resolved: ResolvedInvariant,
-    mechanism: Additive,
-) -> int:
-    """First entry whose worst pair is charged the most."""
-    losses = bounded_loss(pairs.base, pairs.alpha, pairs.steps)
-    at = int(np.flatnonzero(losses >= losses.max() * (1.0 - CLOSE))[0])
-    here = charged(resolved, mechanism.granularity) & (cost == pairs.alpha[at])
-    return int(np.argmax(np.where(here, through, -np.inf)))
+    def charged(self, known: WorstMove | None, weight: FloatArray) -> WorstPair:
+        """Return a known pair, or that of the largest weight, with its loss in the guarantee."""
+        guarantee, grid = self.guarantee, self.mechanism.granularity
+        move = known or worst_move(weight, self.resolved, self.tree, guarantee.neighbours)
+        if self.one_sided:
+            alone = one_sided_costs(weight, self.resolved, self.tree)[self.tree.leaves]
+            at = int(np.argmax(alone))
+            if alone[at] > move.cost * (1.0 + CLOSE):
+                move = WorstMove(float(alone[at]), int(self.tree.leaves[at]), None)
+        changed = self._changed(move)
+        base = loss = float(self.cost[changed].sum())
+        if self.mechanism.noise.measure == "zcdp":
+            base, loss = guarantee.base_epsilon, guarantee.epsilon
+        elif guarantee.gamma_source == TRIVIAL:
+            loss = 2.0 * base
+        elif guarantee.gamma_source == PROVED:
+            counts = changed[charged(self.resolved, grid)[changed]]
+            if counts.size:
+                alpha = float(self.cost[counts].min())
+                loss = float(bounded_loss(base, alpha, self.mechanism.per_record / grid))
+        return WorstPair(move.origin, move.destination, int(changed.size), base, loss)
 
+    def entry(self, pairs: Pairs) -> int:
+        """First entry whose worst pair is charged the most."""
+        losses = bounded_loss(pairs.base, pairs.alpha, pairs.steps)
+        at = int(np.flatnonzero(losses >= losses.max() * (1.0 - CLOSE))[0])
+        here = charged(self.resolved, self.mechanism.granularity) & (self.cost == pairs.alpha[at])
+        neighbours, one_sided = self.guarantee.neighbours, self.one_sided
+        through = costs_through(
+            self.cost, self.resolved, self.tree, neighbours, one_sided=one_sided
+        )
+        return int(np.argmax(np.where(here, through, -np.inf)))
 
-def _charge(
-    move: WorstMove,
-    cost: FloatArray,
-    resolved: ResolvedInvariant,
-    tree: Tree | Workload,
-    mechanism: Additive,
-    guarantee: Guarantee,
-) -> WorstPair:
-    """Say what a guarantee charges one pair."""
-    changed = _changed(tree, move)
-    base = float(cost[changed].sum())
-    loss = base
-    if guarantee.gamma_source == TRIVIAL:
-        loss = 2.0 * base
-    elif guarantee.gamma_source == PROVED:
-        grid = mechanism.granularity
-        counts = changed[charged(resolved, grid)[changed]]
-        if counts.size:
-            alpha = float(cost[counts].min())
-            loss = float(bounded_loss(base, alpha, mechanism.per_record / grid))
-    return WorstPair(move.origin, move.destination, int(changed.size), base, loss)
-
-
-def _changed(tree: Tree | Workload, move: WorstMove) -> IntArray:
-    """Nodes whose counts a move changes."""
-    up = _ancestry(tree, move.origin)
-    down = [] if move.destination is None else _ancestry(tree, move.destination)
-    return np.array(sorted(set(up) ^ set(down)), dtype=np.int64)
-
-
-def _ancestry(tree: Tree | Workload, leaf: int) -> list[int]:
-    if isinstance(tree, Workload):
-        holding = tree.chain[:, int(np.searchsorted(tree.cells, leaf))]
-        return [int(entry) for entry in holding if entry >= 0]
-    path = [leaf]
-    while tree.parents[path[-1]] >= 0:
-        path.append(int(tree.parents[path[-1]]))
-    return path
+    def _changed(self, move: WorstMove) -> IntArray:
+        """Nodes whose counts a move changes."""
+        leaves = [leaf for leaf in (move.origin, move.destination) if leaf is not None]
+        counts = self.tree.chain[:, np.searchsorted(self.tree.leaves, leaves)]
+        nodes, times = np.unique(counts[counts >= 0], return_counts=True)
+        return np.asarray(nodes[times == 1])

@@ -92,10 +92,7 @@ class FiniteMechanism:
     def epsilon(self, pairs: Iterable[Pair]) -> float:
         """Smallest epsilon at which the mechanism is purely differentially private.
 
-        Raises
-        ------
-        ArgumentError, EmptyNeighbourhoodError
-            As `ratio`.
+        Raises as `ratio`.
 
         References
         ----------
@@ -105,6 +102,8 @@ class FiniteMechanism:
 
     def excess(self, factor: Probability, pairs: Iterable[Pair]) -> Probability:
         """Largest amount by which an event's probability exceeds a factor times the neighbour's.
+
+        Raises as `ratio`.
 
         Parameters
         ----------
@@ -116,22 +115,11 @@ class FiniteMechanism:
         -------
         Fraction or float
             The hockey-stick divergence of the worst pair.
-
-        Raises
-        ------
-        ArgumentError, EmptyNeighbourhoodError
-            As `ratio`.
         """
         return max(hockey_stick(factor, p, q) for p, q in self._compared(pairs))
 
     def delta(self, epsilon: float, pairs: Iterable[Pair]) -> float:
-        """Smallest delta at which the mechanism is (epsilon, delta)-differentially private.
-
-        Raises
-        ------
-        ArgumentError, EmptyNeighbourhoodError
-            As `ratio`.
-        """
+        """Smallest delta of (epsilon, delta)-differential privacy; raises as `ratio`."""
         return float(self.excess(math.exp(epsilon), pairs))
 
     def condition(self, event: Event) -> FiniteMechanism:
@@ -145,23 +133,11 @@ class FiniteMechanism:
         return self._each(lambda law: law.condition(event))
 
     def image(self, event: Event, closest: Closest) -> FiniteMechanism:
-        """Update the law of every dataset by imaging (Two Views, equation 6).
-
-        Raises
-        ------
-        ArgumentError
-            As `Belief.image`.
-        """
+        """Update the law of every dataset by imaging (Two Views, equation 6), as `Belief.image`."""
         return self._each(lambda law: law.image(event, closest))
 
     def then(self, function: Callable[[Any], World]) -> FiniteMechanism:
-        """Return the mechanism that releases a function of the output.
-
-        Parameters
-        ----------
-        function : callable
-            From an output to an output.
-        """
+        """Return the mechanism that releases a function of the output."""
         return self._each(lambda law: law.then(function))
 
     def product(self, other: FiniteMechanism) -> FiniteMechanism:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from itertools import product
@@ -91,10 +92,8 @@ def cyclic_mechanism(
     for dataset, answers in queries.items():
         law: dict[tuple[int, ...], Probability] = {}
         for shifts in product(range(size), repeat=len(answers)):
-            mass: Probability = Fraction(1)
-            for shift in shifts:
-                mass = mass * noise[shift]
-            law[tuple((a + u) % size for a, u in zip(answers, shifts, strict=True))] = mass
+            out = tuple((a + u) % size for a, u in zip(answers, shifts, strict=True))
+            law[out] = math.prod((noise[shift] for shift in shifts), start=Fraction(1))
         laws[dataset] = Belief(law)
     return FiniteMechanism(laws)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 
 from congenial.belief.worlds import Belief, Event, Probability, World, members_of
@@ -40,23 +41,11 @@ class Vacuous:
             )
 
     def lower(self, event: Event) -> int:
-        """Lower probability: 1 for all worlds together, else 0.
-
-        Raises
-        ------
-        ArgumentError
-            If the event names an unknown world.
-        """
+        """Lower probability: 1 for all worlds together, else 0; raises as `Belief.probability`."""
         return int(len(members_of(event, self.worlds)) == len(self.worlds))
 
     def upper(self, event: Event) -> int:
-        """Upper probability: 0 for the empty event, else 1 (equation 5.2).
-
-        Raises
-        ------
-        ArgumentError
-            If the event names an unknown world.
-        """
+        """Upper probability: 0 for the empty event, else 1 (equation 5.2); raises as `lower`."""
         return int(bool(members_of(event, self.worlds)))
 
     def condition(self, event: Event) -> Vacuous:
@@ -105,8 +94,8 @@ def _dempster(masses: dict[Focal, Probability], event: Focal) -> dict[Focal, Pro
     """Intersect every focal set with the event, and drop empty sets (Dempster, 1967)."""
     cut: dict[Focal, Probability] = {}
     for focal, mass in masses.items():
-        if focal & event:
-            cut[focal & event] = mass + cut[focal & event] if focal & event in cut else mass
+        if left := focal & event:
+            cut[left] = mass + cut.get(left, Fraction(0))
     return cut
 
 

@@ -204,18 +204,7 @@ class Belief:
         return self._moved(lead, self.worlds)
 
     def then(self, function: Callable[[Any], World]) -> Belief:
-        """Return the law of a function of the world.
-
-        Parameters
-        ----------
-        function : callable
-            From a world to a world.
-
-        Returns
-        -------
-        Belief
-            Over the values of the function.
-        """
+        """Return the law of a function of the world, over the values of the function."""
         return self._moved(function, ())
 
     def _moved(self, lead: Callable[[Any], World], kept: tuple[World, ...]) -> Belief:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any
 
 import numpy as np
 
 from congenial.domain.table import Margin, Table, margin_names
+from congenial.domain.tree import Path
 from congenial.errors import ArgumentError
 from congenial.types import IntArray
 
@@ -22,9 +24,8 @@ class Block:
     margin: Margin
     # shape (nodes at the level, classes of the margin): Entry of each, -1 where no record can be.
     ids: IntArray = field(repr=False)
-    # `start` and `stop`: The entries.
-    start: int
-    stop: int
+    start: int  # First entry.
+    stop: int  # One past the last entry.
 
     @property
     def entries(self) -> slice:
@@ -34,29 +35,38 @@ class Block:
     @property
     def text(self) -> str:
         """The block in words."""
-        what = f"{' by '.join(self.margin) or 'the total'} in {self.table.name}"
+        margin = f"{' by '.join(self.margin) or 'the total'} in {self.table.name}"
         if self.table.geography is None:
-            return what
-        return f"{what} at level {self.table.level_names[self.level]}"
+            return margin
+        return f"{margin} at level {self.table.level_names[self.level]}"
 
     def name(self, row: int, column: int) -> str:
         """Name an entry, such as "sex=F, age=0-17 in people at town/a", by its place in `ids`."""
-        text = f"{self._counted(column) or 'total'} in {self.table.name}"
-        if self.table.geography is None:
-            return text
-        return f"{text} at {'/'.join(self._place(row))}"
+        return self._name(self._place(row), self._counted(column))
 
-    def path(self, row: int, column: int) -> tuple[str, ...]:
+    def names(self) -> Iterator[str]:
+        """Yield the name of every entry, in their order."""
+        return starmap(self._name, self._labels())
+
+    def _name(self, place: Path, counted: str) -> str:
+        text = f"{counted or 'total'} in {self.table.name}"
+        return text if self.table.geography is None else f"{text} at {'/'.join(place)}"
+
+    def path(self, row: int, column: int) -> Path:
         """Names down to an entry: those of its place, and the values that it counts."""
-        counted = self._counted(column)
-        return (*self._place(row), *([counted] if counted else []))
+        return _path(self._place(row), self._counted(column))
 
-    def paths(self) -> Iterator[tuple[str, ...]]:
+    def paths(self) -> Iterator[Path]:
         """Yield the path of every entry, in their order."""
-        places = [self._place(row) for row in range(self.ids.shape[0])]
+        return starmap(_path, self._labels())
+
+    def _labels(self) -> Iterator[tuple[Path, str]]:
+        """Yield the place of every entry, and the values that it counts."""
+        tree, nodes = self.table.geography, self.table.nodes(self.level).tolist()
+        places: list[Path] = [()] if tree is None else [tree.path(node) for node in nodes]
         counted = [self._counted(column) for column in range(self.ids.shape[1])]
         for row, column in np.argwhere(self.ids >= 0).tolist():
-            yield (*places[row], *([counted[column]] if counted[column] else []))
+            yield places[row], counted[column]
 
     def values(self, column: int) -> tuple[str, ...]:
         """Value of each name of the margin, at a class."""
@@ -68,9 +78,13 @@ class Block:
         pairs = zip(self.margin, self.values(column), strict=True)
         return ", ".join(f"{name}={value}" for name, value in pairs)
 
-    def _place(self, row: int) -> tuple[str, ...]:
+    def _place(self, row: int) -> Path:
         tree = self.table.geography
         return () if tree is None else tree.path(int(self.table.nodes(self.level)[row]))
+
+
+def _path(place: Path, counted: str) -> Path:
+    return (*place, counted) if counted else place
 
 
 def select(blocks: list[Block], given: Mapping[Any, Any]) -> list[tuple[Block, Any]]:

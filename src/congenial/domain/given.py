@@ -57,7 +57,7 @@ def whole_counts(table: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> In
     if negative or (high << 32) + low >= 2**63:
         fault = "hold one below 0" if negative else "add up to 2^63 or more"
         raise ArgumentError(
-            f"the counts of {table!r} {fault}; give how many records each cell holds."
+            f"the counts of {table!r} {fault}; give the number of records in each cell."
         )
     return array.astype(np.int64)
 
@@ -68,7 +68,7 @@ def places_of(column: npt.ArrayLike, known: Iterable[str], what: str) -> IntArra
     entries = as_array(f"the entries of {what!r}", column)
     if entries.ndim != 1:
         raise ArgumentError(
-            f"the column {what!r} has shape {entries.shape}; give one entry a record."
+            f"the column {what!r} has shape {entries.shape}; give one entry for each record."
         )
     try:
         text = entries.astype(np.str_)

@@ -37,8 +37,6 @@ def nested_parents(chain: IntArray, n: int) -> IntArray | None:
     Returns ndarray of int64, shape (n,), or None: parents, -1 for a set in no other. Of equal sets,
     the one in an earlier row of `chain` is the parent. None if two sets overlap.
 
-    Notes
-    -----
     The sets that contain a cell are sorted by size. If all cells of every set agree on its
     predecessor, every set lies in its predecessor, so two sets with a common cell are nested.
     Conversely, if all sets are nested or disjoint, the predecessor is the smallest set that

@@ -154,13 +154,12 @@ class Table:
     def possible(self) -> BoolArray:
         """Which cells may hold records, shape (areas, cells); the cells in C order."""
         cells = int(np.prod(self.sizes))
-        mask = self._mask() if self.impossible is not None else np.zeros(self.sizes, dtype=np.bool_)
-        if mask.shape == self.sizes:
-            return np.broadcast_to(~mask.reshape(1, cells), (self.areas, cells))
-        return np.asarray(~mask.reshape(self.areas, cells))
+        return np.broadcast_to(~self._mask().reshape(-1, cells), (self.areas, cells))
 
     def _mask(self) -> BoolArray:
-        given = [self.impossible] if isinstance(self.impossible, Mapping) else self.impossible
+        """Which cells are impossible, of `shape`, or of `sizes` if all areas are alike."""
+        given = [] if self.impossible is None else self.impossible
+        given = [given] if isinstance(given, Mapping) else given
         if isinstance(given, Sequence) and all(isinstance(one, Mapping) for one in given):
             met = [self._where(condition) for condition in given]
             none = np.zeros(self.sizes, dtype=np.bool_)
@@ -188,11 +187,12 @@ class Table:
                     f"impossible names the value {min(wanted - set(labels))!r} of {name!r}; give "
                     f"one of {', '.join(labels)}."
                 )
-            chosen = np.array([label in wanted for label in labels])[of_value]
-            at = [1] * len(self.sizes)
-            at[axis] = chosen.size
-            met &= chosen.reshape(at)
+            met &= self._along(axis, np.array([label in wanted for label in labels])[of_value])
         return met
+
+    def _along(self, axis: int, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Reshape a vector over the values of an axis, to be broadcast over all cells."""
+        return values.reshape([-1 if i == axis else 1 for i in range(len(self.axes))])
 
     def reading(self, name: str) -> tuple[tuple[str, ...], IntArray, int]:
         """Return the labels by which an axis or a group distinguishes records.
@@ -253,8 +253,8 @@ class Table:
         >>> table.tally({"sex": ["F", "F", "M"], "age": ["18+", "18+", "0-17"]}).tolist()
         [[0, 2], [1, 0]]
         """
-        if not isinstance(columns, Mapping) or set(columns) != set(self.axes):
-            named = isinstance(columns, Mapping)
+        named = isinstance(columns, Mapping)
+        if not named or set(columns) != set(self.axes):
             text = ", ".join(map(str, columns)) if named else "no mapping"
             raise ArgumentError(
                 f"tally() was given {text}; give one column for each of {', '.join(self.axes)}."
@@ -297,9 +297,7 @@ class Table:
         out = np.zeros(self.sizes, dtype=np.int64)
         for name in margin:
             labels, of_value, axis = self.reading(name)
-            at = [1] * len(self.sizes)
-            at[axis] = of_value.size
-            out = out * len(labels) + of_value.reshape(at)
+            out = out * len(labels) + self._along(axis, of_value)
         return out.ravel()
 
     def level(self, given: str | int | None) -> int:

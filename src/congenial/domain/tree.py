@@ -22,16 +22,16 @@ Path = tuple[str, ...]
 class Tree:
     """Nodes in a fixed order, each with at most one parent.
 
-    Vectors over a tree have one entry a node, in this order. Build one with `from_parents` or
-    `from_paths`.
+    Vectors over a tree have one entry for each node, in this order. Build a tree with
+    `from_parents` or `from_paths`.
 
     Attributes
     ----------
     parents : ndarray of int64, shape (n,)
         Index of each node's parent, -1 for a root.
     labels : tuple of str, length n, or None
-        A label a node, as given; labels may repeat under different parents. Where none were given,
-        `names` are the indices.
+        A label for each node; labels may repeat under different parents. Without labels, `names`
+        are the indices.
     """
 
     parents: IntArray
@@ -46,7 +46,7 @@ class Tree:
         parents : array_like of int, shape (n,)
             Parent of each node, -1 for a root. Several roots make a forest.
         names : sequence of str, optional
-            Labels; the node's index where not given.
+            Labels; by default the node's index.
 
         Raises
         ------
@@ -92,12 +92,12 @@ class Tree:
         Parameters
         ----------
         paths : iterable of sequences of str, or of "a/b/c" strings
-            One path a leaf. Inner nodes appear at the first path that passes through them.
+            One path for each leaf. Inner nodes appear at the first path that passes through them.
 
         Raises
         ------
         StructureError
-            If no path is given, a path has an empty part, is given twice, or goes on from another.
+            If there is no path, or a path has an empty part, occurs twice, or continues another.
         """
         index: dict[Path, int] = {}
         parents: list[int] = []
@@ -114,22 +114,19 @@ class Tree:
             given.add(path)
             parent = -1
             for depth in range(1, len(path) + 1):
-                prefix = path[:depth]
-                node = index.get(prefix)
-                if node is None:
-                    node = len(parents)
-                    index[prefix] = node
+                node = index.setdefault(path[:depth], len(parents))
+                if node == len(parents):
                     parents.append(parent)
-                    names.append(prefix[-1])
+                    names.append(path[depth - 1])
                 parent = node
         for path in given:
             if any(path[:depth] in given for depth in range(1, len(path))):
                 raise StructureError(
-                    f"the path {'/'.join(path)} goes on from another path given; give the paths of "
+                    f"the path {'/'.join(path)} continues another given path; give the paths of "
                     "leaves only."
                 )
         if not parents:
-            raise StructureError("no path is given; give one path a leaf.")
+            raise StructureError("no path is given; give one for each leaf.")
         return cls.from_parents(np.array(parents, dtype=np.int64), names)
 
     def __len__(self) -> int:
@@ -138,7 +135,7 @@ class Tree:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The label of each node; its index where the tree was made without labels."""
+        """The label of each node; without labels, its index."""
         return self.labels or tuple(map(str, range(len(self))))
 
     @cached_property
@@ -270,12 +267,12 @@ class Tree:
         Returns
         -------
         ndarray, shape (..., n)
-            One value a node: int64 for integer input, float64 otherwise.
+            One value for each node: int64 for integer input, float64 otherwise.
 
         Raises
         ------
         ArgumentError
-            If the last axis does not have one entry a leaf.
+            If the last axis does not have one entry for each leaf.
         """
         counts, leaves = np.asarray(leaf_counts), self.leaves
         if counts.ndim == 0 or counts.shape[-1] != leaves.size:

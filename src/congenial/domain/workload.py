@@ -85,10 +85,11 @@ class Workload:
 
     def __post_init__(self) -> None:
         """Check that tables have different names."""
-        names = [table.name for table, _ in self.asked]
-        if len(set(names)) < len(names):
+        names = [table.name for table in self.tables]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
             raise ArgumentError(
-                f"two tables are named {names[0]!r}; give each Table a name of its own."
+                f"two tables are named {twice[0]!r}; give each Table a name of its own."
             )
 
     def __add__(self, other: Workload) -> Workload:
@@ -176,9 +177,14 @@ class Workload:
 
     def path(self, entry: int) -> tuple[str, ...]:
         """Return the names down to an entry: those of its place, and the values that it counts."""
+        block, row, column = self._at(entry)
+        return block.path(row, column)
+
+    def _at(self, entry: int) -> tuple[Block, int, int]:
+        """The block of an entry, and its row and column there."""
         block = self.blocks[int(self.level[entry])]
         [[row, column]] = np.argwhere(block.ids == entry).tolist()
-        return block.path(row, column)
+        return block, row, column
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -188,14 +194,14 @@ class Workload:
     def roll_up(self, cell_counts: npt.ArrayLike) -> IntArray:
         """Answer every query from the counts of `cells`, shape (..., cells), in that order."""
         counts = np.asarray(cell_counts, dtype=np.int64)
-        out = np.zeros((*counts.shape[:-1], len(self)), dtype=np.int64)
-        for row, own in zip(
-            out.reshape(-1, len(self)), counts.reshape(-1, counts.shape[-1]), strict=True
-        ):
+        out = np.zeros(
+            (*counts.shape[:-1], len(self) + 1), dtype=np.int64
+        )  # the last is of padding
+        rows = out.reshape(-1, len(self) + 1)
+        for row, own in zip(rows, counts.reshape(-1, counts.shape[-1]), strict=True):
             for entries in self.chain:
-                held = entries >= 0
-                np.add.at(row, entries[held], own[held])
-        return out
+                np.add.at(row, entries, own)
+        return np.ascontiguousarray(out[..., :-1])
 
     @cached_property
     def tree(self) -> Tree | None:
@@ -239,17 +245,16 @@ class Workload:
         """
         if len(counts) != len(self.asked):
             raise ArgumentError(f"answers() was given {len(counts)} arrays; give one a table.")
-        out = np.zeros(len(self), dtype=np.int64)
-        for (table, _), rows, given in zip(self.asked, self._layout[1], counts, strict=True):
+        cells = []
+        for table, given in zip(self.tables, counts, strict=True):
             flat = whole_counts(table.name, given, table.shape).reshape(table.possible.shape)
             if flat[~table.possible].any():
                 raise ArgumentError(
                     f"the counts of {table.name!r} hold records in a cell that was declared "
                     "impossible; correct the records or the declaration."
                 )
-            for entries in rows:
-                np.add.at(out, entries, flat[table.possible])
-        return out
+            cells.append(flat[table.possible])
+        return self.roll_up(np.concatenate(cells))
 
     def consistent_with(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Whether every margin equals the sum of its cells, shape (...), for shape (..., n).
@@ -409,18 +414,13 @@ class Workload:
         """
         if not 0 <= entry < len(self):
             raise ArgumentError(f"entry is {entry}; give one from 0 to {len(self) - 1}.")
-        block = next(b for b in self.blocks if b.start <= entry < b.stop)
-        row, column = np.argwhere(block.ids == entry)[0]
-        return block.name(int(row), int(column))
+        block, row, column = self._at(entry)
+        return block.name(row, column)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all entries, as `name` gives them."""
-        out = [""] * len(self)
-        for block in self.blocks:
-            for row, column in np.argwhere(block.ids >= 0).tolist():
-                out[block.ids[row, column]] = block.name(row, column)
-        return tuple(out)
+        return tuple(name for block in self.blocks for name in block.names())
 
     def scales(self, given: Mapping[Any, Any]) -> FloatArray:
         """Return a scale for every entry; inf where none is given.

@@ -79,15 +79,11 @@ class ResolvedInvariant:
 
     @cached_property
     def sums(self) -> Sums | None:
-        """The tree or the workload, whose sums hold for all data; None if there is neither.
+        """The sums of the tree or the workload, which hold for all data; None if there is neither.
 
         Public totals and linear conditions are not included.
         """
-        if self.tree is None:
-            return None if self.workload is None else self.workload.sums
-        starts, order = self.tree.children
-        inner = np.flatnonzero(~self.tree.is_leaf)
-        return Sums(inner, np.append(starts[inner], order.size), order)
+        return None if self.counted is None else self.counted.sums
 
     def name(self, entry: int) -> str:
         """Name an entry in a message."""

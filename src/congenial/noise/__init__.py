@@ -1,6 +1,6 @@
 """The noise laws, one file a law, and the additive mechanism.
 
-Offered: laws by their names, which are those of their files, and what a law is.
+Offered: the interface of a law, and laws by name, which is the name of their file.
 """
 
 from __future__ import annotations

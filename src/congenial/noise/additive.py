@@ -15,7 +15,7 @@ from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 from congenial.wording import show
 
-# Number of draws in one call; more could not be held in memory.
+# Largest number of draws in one call; more would not fit in memory.
 _MOST_DRAWS = 2**31 - 1
 
 
@@ -41,23 +41,22 @@ class Additive:
 
     def __post_init__(self) -> None:
         """Check the number of queries and of scales."""
-        if isinstance(self.queries, bool) or not isinstance(
-            self.queries, Tree | Workload | int | np.integer
-        ):
+        queries = self.queries
+        if isinstance(queries, bool) or not isinstance(queries, Tree | Workload | int | np.integer):
             raise ArgumentError(
-                f"queries is a {type(self.queries).__name__}; give a Tree, a Workload or a number "
-                "of queries."
+                f"queries is a {type(queries).__name__}; give a Tree, a Workload or a number of "
+                "queries."
             )
         if self.n < 1:
-            raise ArgumentError(f"queries is {self.queries}; give at least one query.")
+            raise ArgumentError(f"queries is {queries}; give at least one query.")
         per_entry(self.noise.spread, self.n)
-        grid = self.noise.granularity
+        grid = self.granularity
         steps = self.per_record / grid if grid > 0 else 0.5  # real-number noise has no grid
         record = np.isfinite(self.per_record) and self.per_record > 0
         if not (record and (steps < 1 or steps == np.rint(steps))):
             raise ArgumentError(
                 f"per_record is {self.per_record!r}; give a positive multiple of the noise's "
-                f"granularity, {self.noise.granularity:g}."
+                f"granularity, {grid:g}."
             )
 
     @property
@@ -139,8 +138,8 @@ class Additive:
         whole = self.granularity == 1.0
         if real or not whole:
             self._check_grid(array)
-        largest = 2**53 if whole else 2.0**52 * self.granularity  # half is left to the noise
-        # as a double the least integer beyond would be the largest
+        largest = 2**53 if whole else 2.0**52 * self.granularity  # the noise takes the other half
+        # Python's integers tell 2^53 + 1 from 2^53; doubles do not
         exact = int if whole else float
         if max(exact(array.max()), -exact(array.min())) > largest:
             raise ArgumentError(
@@ -182,11 +181,9 @@ class Additive:
             Where a query is not measured (scale inf) the entry carries no information about `x`:
             it is 0 for discrete noise and NaN otherwise.
         """
-        counts = self.counts(x)
-        rows = checked_size(size)
-        source = resolve(rng)
+        counts, rows = self.counts(x), checked_size(size)
         width = self.n * self.noise.words_per_entry
-        words = source.bits(rows * width).reshape(rows, width)
+        words = resolve(rng).bits(rows * width).reshape(rows, width)
         measured = np.isfinite(self.scales)
         noise = self.noise.draw(words, self.scales)
         empty = 0 if self.noise.discrete else np.nan

@@ -21,11 +21,12 @@ from congenial.noise.law import (
 )
 from congenial.types import FloatArray, Words
 
-# Number of sigmas (plus a few integers) beyond which the mass is below 2^-100.
+# Sigmas (plus 8 integers) at which the support is truncated; the mass beyond is below 2^-100.
 _REACH = 12.0
 # Sigma, in steps, above which sums over the grid equal integrals up to exp(-2 pi^2 sigma^2).
 _SMOOTH = 4.0
-# A table of draws has 24 entries a step of sigma, exact up to the first of these.
+# Largest sigma, in steps, of a table in exact integers of `_BITS` bits, and of a table in doubles.
+# A table has 24 entries for each step of sigma.
 _MOST_EXACT, _BITS = 2.0**12, 256
 MOST_TABULATED = 2.0**20
 
@@ -73,28 +74,24 @@ class DiscreteGaussian:
     def variances(self, scales: FloatArray) -> FloatArray:
         """Variance of each entry; sigma squared except for very small sigmas."""
         measured = np.isfinite(scales)
-        steps, inverse = np.unique(
-            np.where(measured, scales, 1.0) / self.granularity, return_inverse=True
-        )
-        moments = np.array([_moments(float(s))[1] for s in steps])
+        _, variance = _moments(np.where(measured, scales, 1.0) / self.granularity)
         with np.errstate(under="ignore"):
-            return np.where(measured, moments[inverse] * self.granularity**2, np.inf)
+            return np.where(measured, variance * self.granularity**2, np.inf)
 
     def log_pmf(self, noise: npt.ArrayLike, scales: FloatArray) -> FloatArray:
         """Log probability of each noise value; 0 where nothing is measured."""
         measured = np.isfinite(scales)
         safe = np.where(measured, scales, 1.0)
-        steps, inverse = np.unique(safe / self.granularity, return_inverse=True)
-        norms = np.log(np.array([_moments(float(s))[0] for s in steps]))
+        log_norm, _ = _moments(safe / self.granularity)
         u = np.asarray(noise, dtype=np.float64)
-        log_p = -0.5 * (u / safe) ** 2 - norms[inverse]
+        log_p = -0.5 * (u / safe) ** 2 - log_norm
         return np.where(measured, np.where(on_grid(u, self.granularity), log_p, -np.inf), 0.0)
 
     def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64 | np.float64]:
         """Noise of shape (rows, n) by inversion of the tabulated distribution function.
 
-        Up to 2^12 steps of the grid the table holds whole multiples of 2^-64, worked out in
-        integers of 256 bits; beyond, sums of doubles.
+        For a sigma of up to 2^12 steps, the table has whole multiples of 2^-64, computed in
+        integers of 256 bits. For a wider one, it has sums of doubles.
 
         Raises
         ------
@@ -126,8 +123,8 @@ class DiscreteGaussian:
     def sampling_error(self, scales: FloatArray) -> float:
         """Bound on total variation: each entry of a table is off by 2^-64, or by 2^-51 if wide.
 
-        The doubles of a wide table are a running sum on the grid of 2^-53. The tail beyond the
-        table is below 2^-100.
+        A wide table is a running sum of doubles, with an ulp of 2^-53. The tail beyond a table is
+        below 2^-100.
         """
         steps = scales[np.isfinite(scales)] / self.granularity
         entries = 2.0 * _REACH * steps + 20.0
@@ -140,8 +137,6 @@ LAW = DiscreteGaussian
 def _thresholds(sigma: float) -> Words:
     """Distribution function at -reach, ..., reach - 1, in units of 2^-64, rounded down.
 
-    Notes
-    -----
     With ``q = exp(-1 / (2 sigma^2))`` the weights obey ``w(k + 1) = w(k) q^(2 k + 1)``. In k steps
     the rounding of each product adds up to less than k^2 units of 2^-256.
     """
@@ -167,10 +162,13 @@ def _weights(sigma: float) -> tuple[npt.NDArray[np.int64], FloatArray]:
         return values, np.exp(-0.5 * (values / sigma) ** 2)
 
 
-def _moments(sigma: float) -> tuple[float, float]:
-    """Sum of the weights on the integers, and the variance."""
-    if sigma > _SMOOTH:
-        return sigma * float(np.sqrt(2.0 * np.pi)), sigma**2
-    values, weights = _weights(sigma)
-    total = float(weights.sum())
-    return total, float((weights * values.astype(np.float64) ** 2).sum()) / total
+def _moments(steps: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Log of the sum of the weights on the integers, and the variance, for each sigma."""
+    sigmas, inverse = np.unique(steps, return_inverse=True)
+    norms = sigmas * np.sqrt(2.0 * np.pi)
+    variances = np.array([sigma**2 for sigma in sigmas.tolist()])  # rounds unlike numpy's square
+    for at, sigma in enumerate(sigmas[sigmas <= _SMOOTH].tolist()):
+        values, weights = _weights(sigma)
+        norms[at] = weights.sum()
+        variances[at] = (weights * values.astype(np.float64) ** 2).sum() / norms[at]
+    return np.log(norms)[inverse], variances[inverse]

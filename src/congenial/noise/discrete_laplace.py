@@ -99,8 +99,8 @@ class DiscreteLaplace:
     def quantile(self, probability: npt.ArrayLike) -> npt.NDArray[np.int64 | np.float64]:
         """Least noise whose `cdf` reaches a probability; broadcast against the scale.
 
-        For studies and checks. The quantile of a uniform number is a draw of the papers' sampler,
-        whose tails are coarse in floating point; releases use `draw` instead.
+        For studies. The papers' sampler draws the quantile of a uniform number, whose tails are
+        coarse in floating point; releases use `draw` instead.
 
         Parameters
         ----------
@@ -144,7 +144,7 @@ class DiscreteLaplace:
         return placed(steps.astype(np.int64), self.granularity)
 
     def _rate(self) -> FloatArray:
-        """Steps of the grid over the scale, minus the logarithm of a."""
+        """Minus the logarithm of a: the granularity over the scale."""
         if not np.isfinite(self.spread).all():
             raise ArgumentError(
                 "scale is inf for a query, which has no noise to speak of; give finite scales."

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.numerics import laws
-from congenial.noise.law import Measure, RealNoise, checked_scale
+from congenial.noise.law import Measure, RealNoise, checked_scale, scaled
 from congenial.types import FloatArray, Words
 
 
@@ -56,9 +56,7 @@ class Gaussian(RealNoise):
         uniform = ((words >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
         radius = np.sqrt(-2.0 * np.log(uniform[:, 0::2]))
         normal = radius * np.cos(2.0 * np.pi * uniform[:, 1::2])
-        return np.where(np.isfinite(scales), normal, 0.0) * np.where(
-            np.isfinite(scales), scales, 1.0
-        )
+        return scaled(normal, scales)
 
 
 LAW = Gaussian

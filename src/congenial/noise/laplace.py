@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.numerics import laws
-from congenial.noise.law import Measure, RealNoise, checked_scale
+from congenial.noise.law import Measure, RealNoise, checked_scale, scaled
 from congenial.types import FloatArray, Words
 
 
@@ -55,9 +55,7 @@ class Laplace(RealNoise):
         """Noise of shape (rows, n): a sign bit and an exponential variable from one word."""
         sign = np.where(words & np.uint64(1), 1.0, -1.0)
         uniform = ((words >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
-        return np.where(np.isfinite(scales), -np.log(uniform) * sign, 0.0) * np.where(
-            np.isfinite(scales), scales, 1.0
-        )
+        return scaled(-np.log(uniform) * sign, scales)
 
 
 LAW = Laplace

@@ -18,14 +18,15 @@ from congenial.wording import show
 
 Measure = Literal["pure", "zcdp"]
 
-# Limits within which every product is exact: grid spacings of 2^-40 to 2^40, and steps of noise.
-_WIDEST = 40
+# Grid spacings are 2^-40 to 2^40 and scales at most 2^46 of them, so that products are exact.
+_MOST_EXPONENT = 40
 _MOST_STEPS = 2.0**46
-# Squares of scales, and their inverses, stay within floating-point range.
-_NARROWEST_SCALE, _WIDEST_SCALE = 1e-100, 1e100
+# Smallest and largest scale: their squares and inverses stay within floating-point range.
+_LEAST_SCALE, _MOST_SCALE = 1e-100, 1e100
 _FOLDER = "congenial.noise"
+# Modules of the folder that are no law.
 _NO_LAWS = {"additive", "law"}
-# Most values of a tabulated half law, and the depth of its tail in nats (60 bits).
+# Largest number of values of a tabulated half law, and its largest lost tail in nats (2^-60).
 _MOST_TABULATED, _TAIL = 1 << 24, 60 * math.log(2.0)
 
 
@@ -48,7 +49,7 @@ class NoiseLaw(Protocol):
 
     @property
     def kind(self) -> int:
-        """The law's code in the kernels, `laws.OTHER` where they have no weights of it."""
+        """The law's code in the kernels; `laws.OTHER` if they have no weights for it."""
 
     @property
     def discrete(self) -> bool:
@@ -118,19 +119,13 @@ class NoiseLaws(Protocol):
 
 
 def law_names() -> tuple[str, ...]:
-    """Return the names of all noise laws, sorted; none of them is loaded.
-
-    Discrete ones may stand in a plan.
-    """
+    """Return the names of all noise laws, sorted, without loading any of them."""
     found = (module.name for module in iter_modules(import_module(_FOLDER).__path__))
     return tuple(sorted(name.replace("_", "-") for name in found if name not in _NO_LAWS))
 
 
 def find_law(name: str) -> NoiseLaws:
-    """Return the class of the laws of a name, one of `law_names`, loading its file alone.
-
-    Raises ArgumentError if there is none.
-    """
+    """Return the class of the laws of a name, one of `law_names`; only its file is loaded."""
     known = law_names()
     if name not in known:
         raise ArgumentError(f"the noise law is {name!r}; give one of {', '.join(known)}.")
@@ -139,7 +134,7 @@ def find_law(name: str) -> NoiseLaws:
 
 
 def check_kernels(noise: NoiseLaw) -> None:
-    """Refuse a law that the kernels have no weights of; raises UnsupportedError."""
+    """Refuse a law for which the kernels have no weights."""
     if noise.kind == laws.OTHER:
         raise UnsupportedError(
             f"conditional laws of {noise.name} noise are not known; take congenial.image instead "
@@ -148,10 +143,7 @@ def check_kernels(noise: NoiseLaw) -> None:
 
 
 def half_law(noise: NoiseLaw, scale: float) -> FloatArray:
-    """Probabilities of 0, 1, 2, ... under a law on the integers, until less than 2^-60 is left.
-
-    Raises UnsupportedError if that takes more than 2^24 of them.
-    """
+    """Probabilities of 0, 1, 2, ... under a law on the integers, until less than 2^-60 is left."""
     size = 64
     while size <= _MOST_TABULATED:
         values = np.arange(size, dtype=np.float64)
@@ -176,11 +168,11 @@ def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
     if array.ndim > 1 or np.isnan(array).any() or (array <= 0).any():
         raise ArgumentError(f"{name} is {value!r}; {remedy}")
     finite = array[np.isfinite(array)]
-    wrong = finite[(finite < _NARROWEST_SCALE) | (finite > _WIDEST_SCALE)]
+    wrong = finite[(finite < _LEAST_SCALE) | (finite > _MOST_SCALE)]
     if wrong.size:
         raise ArgumentError(
-            f"{name} is {wrong[0]:g}; give a number from {_NARROWEST_SCALE:g} to "
-            f"{_WIDEST_SCALE:g}, or inf where a query is not measured."
+            f"{name} is {wrong[0]:g}; give a number from {_LEAST_SCALE:g} to {_MOST_SCALE:g}, "
+            "or inf where a query is not measured."
         )
     return array
 
@@ -190,11 +182,11 @@ def checked_granularity(value: float) -> float:
     number = isinstance(value, int | float | np.integer | np.floating)
     if number and not isinstance(value, bool) and 0 < value <= float_info.max:
         mantissa, exponent = math.frexp(float(value))
-        if mantissa == 0.5 and abs(exponent - 1) <= _WIDEST:
+        if mantissa == 0.5 and abs(exponent - 1) <= _MOST_EXPONENT:
             return float(value)
     raise ArgumentError(
-        f"granularity is {show(value)}; give a power of two from 2^-{_WIDEST} to 2^{_WIDEST}, such "
-        "as 1 for integers or 0.25."
+        f"granularity is {show(value)}; give a power of two from 2^-{_MOST_EXPONENT} to "
+        f"2^{_MOST_EXPONENT}, such as 1 for integers or 0.25."
     )
 
 
@@ -211,7 +203,7 @@ def in_steps(name: str, scales: FloatArray, granularity: float) -> FloatArray:
 
 
 def on_grid(values: npt.ArrayLike, granularity: float) -> npt.NDArray[np.bool_]:
-    """Whether each value is a multiple of the granularity; always so where that is 0."""
+    """Whether each value is a multiple of the granularity; true for a granularity of 0."""
     array = np.asarray(values, dtype=np.float64)
     if granularity == 0.0:
         return np.ones(array.shape, dtype=np.bool_)
@@ -225,6 +217,12 @@ def placed(steps: npt.NDArray[np.int64], granularity: float) -> npt.NDArray[np.i
     return steps if granularity == 1.0 else steps.astype(np.float64) * granularity
 
 
+def scaled(standard: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return noise of scale 1 times its scale; 0 where nothing is measured."""
+    measured = np.isfinite(scales)
+    return np.where(measured, standard, 0.0) * np.where(measured, scales, 1.0)
+
+
 def per_entry(spread: FloatArray, n: int) -> FloatArray:
     """Broadcast a scale parameter to n entries."""
     if spread.shape not in ((), (1,), (n,)):
@@ -233,9 +231,9 @@ def per_entry(spread: FloatArray, n: int) -> FloatArray:
 
 
 def too_far_from_zero(sizes: FloatArray) -> bool:
-    """Whether noisy values, in units of the noise's scale, are too large to be of true counts of 0.
+    """Whether noisy values, in units of the noise's scale, are too large for true counts of 0.
 
-    Their sum passes the limit with a probability below 1e-17, by Chernoff's bound of as many
-    exponential variables.
+    By Chernoff's bound, that many exponential variables exceed the limit with a probability
+    below 1e-17.
     """
     return bool(sizes.sum() > sizes.size + 9.0 * math.sqrt(sizes.size) + 40.0)

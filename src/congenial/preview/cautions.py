@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from congenial.accounting.calibration.scales import changing_levels
+from congenial.accounting.calibration.level_units import changing_levels
 from congenial.data.sources import matching
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload

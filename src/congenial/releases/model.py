@@ -5,19 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import cast
 
 import numpy as np
 
-from congenial.accounting.calibration.scales import (
-    Method,
-    changing_levels,
-    compared,
-    goal_split,
-    level_scales,
-    workload_scales,
-)
+from congenial.accounting.calibration.level_units import changing_levels
+from congenial.accounting.calibration.margin_scales import margin_scales
+from congenial.accounting.calibration.scales import goal_split, level_scales
+from congenial.accounting.calibration.target import Method, Target, compared
 from congenial.accounting.guarantee import (
     ZCDP_DELTA,
     Guarantee,
@@ -238,22 +234,15 @@ def _calibrated(
     plan: Plan, tree: Tree | Workload, resolved: ResolvedInvariant, delta: float | None
 ) -> tuple[dict[int, float], FloatArray]:
     """Shares by depth, and the scale of the noise at each node."""
-    split = _split(plan, tree, resolved, delta)
+    target = Target(plan.privacy.epsilon, plan.privacy.neighbours, _method(plan), delta)
+    split = _split(plan, tree, resolved, target)
     if isinstance(tree, Workload):
         by_block: dict[int, dict[Margin, float]] = {}
         for at, share in split.items():
             block = tree.blocks[at]
             by_block.setdefault(block.level, {})[block.margin] = share
-        scales = partial(workload_scales, tree, split=by_block)
-    else:
-        scales = partial(level_scales, tree, split=split)
-    return split, scales(
-        resolved=resolved,
-        epsilon=plan.privacy.epsilon,
-        neighbours=plan.privacy.neighbours,
-        method=_method(plan),
-        delta=delta,
-    )
+        return split, margin_scales(tree, resolved, target, by_block)
+    return split, level_scales(tree, resolved, target, split)
 
 
 def claim(model: Model, sampler_error: float) -> Guarantee:
@@ -314,13 +303,12 @@ def exposed(model: Model, found: Guarantee) -> tuple[Exposed, ...]:
 
 
 def _split(
-    plan: Plan, tree: Tree | Workload, resolved: ResolvedInvariant, delta: float | None
+    plan: Plan, tree: Tree | Workload, resolved: ResolvedInvariant, target: Target
 ) -> dict[int, float]:
     """Shares by depth: given, found for the goal, or equal over the levels that can change."""
-    privacy, neighbours = plan.privacy, plan.privacy.neighbours
-    resolved = compared(resolved, _method(plan))
+    privacy, resolved = plan.privacy, target.compared(resolved)
     if privacy.goal is not None:
-        changing = changing_levels(tree, resolved, neighbours)
+        changing = changing_levels(tree, resolved, target.neighbours)
         goal = _by_depth(plan, tree, resolved, "goal", privacy.goal)
         for depth, weight in goal.items():
             if weight > 0 and depth not in changing:
@@ -332,18 +320,10 @@ def _split(
         nested = tree.tree if isinstance(tree, Workload) else tree
         if nested is None:
             raise AssertionError("a plan whose margins cross has no goal")
-        return goal_split(
-            nested,
-            resolved,
-            goal,
-            epsilon=privacy.epsilon,
-            neighbours=neighbours,
-            method=_method(plan),
-            delta=delta,
-        )
+        return goal_split(nested, resolved, target, goal)
     if privacy.split is not None:
         return _by_depth(plan, tree, resolved, "split", privacy.split)
-    levels = changing_levels(tree, resolved, neighbours)
+    levels = changing_levels(tree, resolved, target.neighbours)
     return {level: 1.0 / len(levels) for level in levels}
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.accounting.calibration.scales import calibrate, changing_levels, level_scales
+from congenial.accounting.calibration.level_units import changing_levels
+from congenial.accounting.calibration.scales import calibrate, level_scales
+from congenial.accounting.calibration.target import Target
 from congenial.accounting.guarantee import conditioned_guarantee, imaged_guarantee
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants.written import resolve_invariant
@@ -216,9 +218,8 @@ def test_the_claim_is_the_worst_ratio_of_an_enumerated_mechanism():
     """Two leaves under an exact root, noise at both: the ratio over all outcomes is e^epsilon."""
     tree = cg.Tree.from_parents([-1, 0, 0])
     resolved = resolve_invariant(cg.consistent(tree) & cg.exactly([0]), 3, tree)
-    scales = level_scales(
-        tree, resolved, epsilon=0.8, neighbours="substitute", split={1: 1.0}, method="conditioning"
-    )
+    target = Target(0.8, "substitute", "conditioning")
+    scales = level_scales(tree, resolved, target, {1: 1.0})
     first = np.arange(-60, 71)
 
     def law(x):

@@ -13,6 +13,7 @@ import congenial as cg
 from congenial.accounting.calibration.level_units import level_units
 from congenial.accounting.calibration.scales import goal_split, level_scales
 from congenial.accounting.calibration.split import UNITS, pairs_by_share
+from congenial.accounting.calibration.target import Target
 from congenial.accounting.guarantee import (
     conditioned_guarantee,
     conditioned_pairs,
@@ -87,13 +88,13 @@ def splits(levels, parts):
 def test_no_split_of_a_grid_is_better(name, epsilon, method):
     tree, invariant, neighbours, goal = CASES[name]
     resolved = resolve_invariant(invariant, len(tree), tree)
-    asked = {"epsilon": epsilon, "neighbours": neighbours, "method": method}
-    found = goal_split(tree, resolved, goal, **asked)
+    target = Target(epsilon, neighbours, method)
+    found = goal_split(tree, resolved, target, goal)
     measured = [level for level, weight in goal.items() if weight > 0]
     assert list(found) == measured
 
     def error(split):
-        return total(tree, resolved, goal, level_scales(tree, resolved, split=split, **asked))
+        return total(tree, resolved, goal, level_scales(tree, resolved, target, split))
 
     least = error(found)
     others = [error(split) for split in splits(measured, 40 if len(measured) == 2 else 12)]
@@ -110,19 +111,16 @@ def test_no_split_of_a_grid_is_better(name, epsilon, method):
 def test_equalities_alone_split_like_the_roots_of_the_weights(weights, scale):
     resolved = resolve_invariant(cg.consistent(TWO) & cg.exactly("root"), len(TWO), TWO)
     goal = {1: weights[0] * scale, 2: weights[1] * scale}
-    found = goal_split(
-        TWO, resolved, goal, epsilon=1.0, neighbours="substitute", method="conditioning"
-    )
+    found = goal_split(TWO, resolved, Target(1.0, "substitute", "conditioning"), goal)
     roots = np.sqrt(weights)
     assert list(found.values()) == pytest.approx(roots / roots.sum(), abs=1 / UNITS)
 
 
 def test_bounds_give_leaves_a_larger_share():
-    asked = {"epsilon": 1.0, "neighbours": "substitute"}
     resolved = resolve_invariant(FREE[TWO] & cg.exactly("root"), len(TWO), TWO)
     goal = {1: 1.0, 2: 1.0}
-    assert goal_split(TWO, resolved, goal, method="imaging", **asked)[2] == 0.5
-    assert goal_split(TWO, resolved, goal, method="conditioning", **asked)[2] > 0.51
+    assert goal_split(TWO, resolved, Target(1.0, "substitute", "imaging"), goal)[2] == 0.5
+    assert goal_split(TWO, resolved, Target(1.0, "substitute", "conditioning"), goal)[2] > 0.51
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.3, 3.0, 16.0])
@@ -144,9 +142,7 @@ def test_epsilon_is_never_exceeded(name, epsilon):
 def test_the_split_found_gives_the_same_bits(name):
     tree, invariant, neighbours, goal = CASES[name]
     resolved = resolve_invariant(invariant, len(tree), tree)
-    found = goal_split(
-        tree, resolved, goal, epsilon=0.7, neighbours=neighbours, method="conditioning"
-    )
+    found = goal_split(tree, resolved, Target(0.7, neighbours, "conditioning"), goal)
     assert all(share == round(share * UNITS) / UNITS > 0 for share in found.values())
     assert sum(round(share * UNITS) for share in found.values()) == UNITS
     asked = {"epsilon": 0.7, "neighbours": neighbours}
@@ -160,11 +156,7 @@ def test_a_wide_tree_is_split_like_a_narrow_one():
     found = []
     for tree in (regular(2, 2, 2), regular(5, 40, 7)):
         resolved = resolve_invariant(cg.consistent(tree) & cg.nonnegative(), len(tree), tree)
-        found.append(
-            goal_split(
-                tree, resolved, goal, epsilon=1.0, neighbours="substitute", method="conditioning"
-            )
-        )
+        found.append(goal_split(tree, resolved, Target(1.0, "substitute", "conditioning"), goal))
     assert found[0] == found[1]
 
 
@@ -197,9 +189,9 @@ def test_folding_keeps_every_pair(seed):
 
 def test_order_of_the_levels_does_not_matter():
     resolved = resolve_invariant(FREE[THREE], len(THREE), THREE)
-    asked = {"epsilon": 1.0, "neighbours": "substitute", "method": "conditioning"}
-    one = goal_split(THREE, resolved, {1: 3.0, 2: 1.0, 3: 2.0}, **asked)
-    assert goal_split(THREE, resolved, {3: 2.0, 1: 3.0, 2: 1.0}, **asked) == one
+    target = Target(1.0, "substitute", "conditioning")
+    one = goal_split(THREE, resolved, target, {1: 3.0, 2: 1.0, 3: 2.0})
+    assert goal_split(THREE, resolved, target, {3: 2.0, 1: 3.0, 2: 1.0}) == one
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ def test_a_record_adds_one_where_it_counts(counted):
     cost, rows = rng.random(n), rng.integers(-2, 3, (4, n)).astype(np.float64)
     assert lay.summed(cost) == pytest.approx(cost @ dense)
     assert lay.on_cells(rows) == pytest.approx(rows @ dense)
+    assert lay.of_all.tolist() == np.flatnonzero(dense.all(axis=1)).tolist()
 
 
 def test_cells_are_alike_if_their_records_add_the_same_to_fixed_values():

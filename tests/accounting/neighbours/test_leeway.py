@@ -1,4 +1,4 @@
-"""Entries that bounds hold in place, against all datasets within the bounds."""
+"""Entries that bounds determine, against all datasets within the bounds."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """How much noise a final epsilon asks for.
 
-Offered: `scales.calibrate`, `scales.level_scales`, `scales.goal_split`,
-`scales.changing_levels`.
+Offered: `scales.calibrate`, `scales.level_scales`, `scales.goal_split`, `target.Target`,
+`level_units.changing_levels`.
 """

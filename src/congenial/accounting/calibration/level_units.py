@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from congenial.accounting.loss.inequalities import Pairs, sorted_pairs
 from congenial.accounting.neighbours.joint_moves import JointMoves, forced_moves
-from congenial.accounting.neighbours.single_moves import Neighbours
+from congenial.accounting.neighbours.leeway import with_implied
+from congenial.accounting.neighbours.single_moves import Neighbours, changed_entries, worst_move
 from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray
 
@@ -18,16 +20,15 @@ from congenial.types import BoolArray, FloatArray
 class LevelUnits:
     """Largest changes of the levels between neighbouring datasets."""
 
-    # shape (depth,): Largest sum of the changes of a level's counts, or of their squares: 2 for a
-    # record that moves alone, 1 for a record that enters or leaves.
+    # shape (depth,): Largest sum of the changes of a level's counts, or of their squares: 2 if one
+    # record moves, 1 if one enters or leaves.
     largest: FloatArray
     joint: JointMoves | None  # The moves of several records if none can move alone.
 
     def of(self, share: FloatArray) -> FloatArray:
         """Units at given shares, shape (depth,), scaled so that some pair uses all of the budget.
 
-        If records move together, different levels may be changed most by different pairs. Then the
-        units are smaller than `largest`.
+        They are smaller than `largest` if no single joint move changes all levels the most.
         """
         if self.joint is None:
             return self.largest
@@ -58,17 +59,30 @@ def level_units(
     tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours, *, power: int = 1
 ) -> LevelUnits:
     """Find what neighbouring datasets change at each level of a tree."""
+    cost = np.zeros(len(tree))
     groups = (tree.level[:, None] == np.arange(tree.depth)) & ~resolved.pinned[:, None]
-    joint = forced_moves(
-        np.zeros(len(tree)),
-        resolved,
-        tree,
-        neighbours,
-        power=power,
-        groups=groups.astype(np.float64),
-    )
+    joint = forced_moves(cost, resolved, tree, neighbours, power=power, groups=groups.astype(float))
     units = np.full(tree.depth, 2.0 if neighbours == "substitute" else 1.0)
     if joint is not None:
         most = joint.sums.max(axis=0)
         units = np.where(most > 0.0, most, units)
     return LevelUnits(units, joint)
+
+
+def changing_levels(
+    domain: Tree | Workload, resolved: ResolvedInvariant, neighbours: Neighbours
+) -> list[int]:
+    """Levels, or blocks, where some count differs between some neighbouring datasets."""
+    if isinstance(domain, Workload):
+        counted: Tree | Workload = domain.tree or domain
+        known = resolved = with_implied(resolved, counted)
+    else:
+        counted, known = domain, replace(resolved, pinned=resolved.determined)
+    none = np.zeros(resolved.n)
+    joint = forced_moves(none, known, counted, neighbours)
+    if joint is None:
+        worst_move(none, resolved, counted, neighbours)  # raises if there are no neighbours
+        changes = changed_entries(resolved, counted, neighbours)
+    else:
+        changes = joint.changes
+    return [int(level) for level in np.unique(domain.level[changes & ~resolved.pinned])]

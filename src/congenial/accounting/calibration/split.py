@@ -10,39 +10,32 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from congenial.accounting.calibration.level_units import LevelUnits, joint_pairs, level_units
+from congenial.accounting.calibration.target import Target
 from congenial.accounting.loss.inequalities import Pairs, charged, sorted_pairs
 from congenial.accounting.neighbours.single_moves import Neighbours, costs_through
 from congenial.domain.tree import Tree
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.types import BoolArray, FloatArray
 
-# Shares are multiples of one over this, so that machines that round differently find the same.
+# Shares are multiples of 1 / UNITS, so that machines that round differently find the same shares.
 UNITS = 10_000
-# The first step of the search, in units; each next one is half as long.
+# First step of the search, in units; each further step is half as long.
 _FIRST_STEP = 512
-# Relative difference below which two sums are ties, whatever their rounding.
+# Relative difference below which two sums count as equal, since rounding may order them.
 _TIE = 1e-12
-# Kinds of siblings up to which a tree is folded.
+# Largest number of kinds of siblings at which a tree is folded; 3^30 fits into int64.
 _MOST_KINDS = 30
 
 
 def best_split(
-    tree: Tree,
-    resolved: ResolvedInvariant,
-    goal: Mapping[int, float],
-    *,
-    epsilon: float,
-    neighbours: Neighbours,
-    charge_bounds: bool,
-    power: float = 1.0,
+    tree: Tree, resolved: ResolvedInvariant, target: Target, goal: Mapping[int, float]
 ) -> dict[int, float]:
     """Find the shares of the budget that minimise a weighted sum of noise scales.
 
     Returns shares of the levels with a positive weight; multiples of 1 / `UNITS`, at least one
     each, adding up to 1.
 
-    Notes
-    -----
     A level with share p of budget B has scale u / (p B), where u is 2 or 1, or the largest change
     if several records must move at once. If B does not depend on the shares, the sum over levels
     of w / p is least for shares proportional to the square roots of the weights (Cauchy and
@@ -52,8 +45,11 @@ def best_split(
     """
     levels = sorted(level for level, weight in goal.items() if weight > 0)
     weights = [goal[level] / max(goal.values()) for level in levels]
+    neighbours, pure = target.neighbours, target.delta is None
+    power = 1.0 if pure else 0.5  # sigma falls with the square root of rho
     known = replace(resolved, pinned=resolved.determined)
-    changes = level_units(tree, known, neighbours, power=1 if power == 1.0 else 2)
+    changes = level_units(tree, known, neighbours, power=1 if pure else 2)
+    charge_bounds = pure and target.method == "conditioning"
     pairs = pairs_by_share(tree, known, neighbours, changes, charge_bounds=charge_bounds)
 
     def error(units: tuple[int, ...]) -> float:
@@ -62,7 +58,7 @@ def best_split(
         change = changes.of(share)[levels].tolist()
         each = zip(weights, units, change, strict=True)
         total = math.fsum(w * (u * UNITS / k) ** power for w, k, u in each)
-        return float(total / pairs(share).budget(epsilon) ** power)
+        return float(total / pairs(share).budget(target.epsilon) ** power)
 
     start = _whole_units([weight ** (1.0 / (1.0 + power)) for weight in weights])
     found = _least(error, start)
@@ -102,9 +98,7 @@ def _least(error: Callable[[tuple[int, ...]], float], start: tuple[int, ...]) ->
 
 def _moves(n: int) -> list[tuple[int, ...]]:
     """Moves of one unit from one place to another, and of two to or from a pair of places."""
-    moves = []
-    for a, b in itertools.permutations(range(n), 2):
-        moves.append({a: -1, b: 1})
+    moves = [{a: -1, b: 1} for a, b in itertools.permutations(range(n), 2)]
     for a, b, c in itertools.permutations(range(n), 3):
         if b < c:
             moves += [{a: -2, b: 1, c: 1}, {a: 2, b: -1, c: -1}]
@@ -119,10 +113,9 @@ def pairs_by_share(
     *,
     charge_bounds: bool,
 ) -> Callable[[FloatArray], Pairs]:
-    """Return a function from the share of each level to the neighbouring pairs at a budget of 1.
+    """Return a function from the levels' shares, shape (depth,), to the pairs at a budget of 1.
 
-    Returns function of ndarray of float64, shape (depth,), to Pairs: its cost does not grow with
-    the number of siblings that are alike.
+    Its cost does not grow with the number of siblings that are alike.
     """
     proved = not (charge_bounds and resolved.n_inequalities)
     counts = np.zeros(len(tree), dtype=np.bool_)
@@ -159,7 +152,7 @@ class _Folded:
 def _fold(whole: _Folded) -> _Folded:
     """Keep two of the siblings whose subtrees are alike, because a pair never uses a third.
 
-    The pins and the tree of the result are those that `costs_through` reads; it has no bounds.
+    The result has the tree and the pins that `costs_through` reads, and no bounds.
     """
     tree, pinned = whole.tree, whole.resolved.pinned
     n = len(tree)
@@ -185,16 +178,5 @@ def _fold(whole: _Folded) -> _Folded:
         keep[nodes] &= keep[tree.parents[nodes]]
     place = np.append(np.cumsum(keep) - 1, -1)
     small = Tree.from_parents(place[tree.parents[keep]])
-    size = len(small)
-    resolved = replace(
-        whole.resolved,
-        n=size,
-        tree=small,
-        pinned=pinned[keep],
-        lo=np.full(size, -np.inf),
-        hi=np.full(size, np.inf),
-        equalities=(np.zeros((0, size)), np.zeros(0)),
-        at_least=(np.zeros((0, size)), np.zeros(0)),
-        pairs=np.zeros((0, 2), dtype=np.int64),
-    )
-    return _Folded(small, resolved, whole.counts[keep])
+    resolved = resolve_invariant(Invariant(()), len(small), small)
+    return _Folded(small, replace(resolved, pinned=pinned[keep]), whole.counts[keep])

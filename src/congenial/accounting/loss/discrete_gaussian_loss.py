@@ -7,10 +7,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.loss.gaussian_loss import checked_positive
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.types import FloatArray
 
-# Noise beyond this many sigmas has probability below 1e-42.
+# Sigmas at which the support is truncated; the mass beyond is below 1e-42.
 _REACH = 14.0
 # Largest number of products in one convolution.
 _MOST = 2.0**33
@@ -60,14 +61,12 @@ def discrete_gaussian_delta(
     number = isinstance(epsilon, int | float | np.number) and not isinstance(epsilon, bool)
     if not number or not (math.isfinite(epsilon) and epsilon >= 0):
         raise ArgumentError(f"epsilon is {epsilon!r}; give a nonnegative, finite number.")
-    number = isinstance(sigma, int | float | np.number) and not isinstance(sigma, bool)
-    if not number or not (math.isfinite(sigma) and sigma > 0):
-        raise ArgumentError(f"sigma is {sigma!r}; give a positive, finite number.")
+    sigma = checked_positive("sigma", sigma)
     steps = np.asarray(change)
     if steps.ndim > 1 or steps.dtype.kind not in "iu" or not steps.any():
         raise ArgumentError(f"change is {change!r}; give integers, one a query, not all 0.")
     sizes = np.abs(steps[steps != 0]).astype(np.int64)  # the noise is symmetric
-    values, law = _weighted_sum(float(sigma), [int(size) for size in sizes])
+    values, law = _weighted_sum(sigma, [int(size) for size in sizes])
     loss = (float((sizes**2).sum()) - 2.0 * values) / (2.0 * sigma * sigma)
     worse = loss > epsilon
     return math.fsum(law[worse] * -np.expm1(epsilon - loss[worse]))
@@ -76,7 +75,7 @@ def discrete_gaussian_delta(
 def _weighted_sum(sigma: float, sizes: list[int]) -> tuple[npt.NDArray[np.int64], FloatArray]:
     """Law of the sum of ``size * u`` over independent noise u."""
     reach = math.ceil(_REACH * sigma) + 1
-    # of each convolution: entries so far times entries of the next
+    # products of each convolution: entries so far times entries of the noise
     work, total = 0.0, 1.0
     for size in sizes:
         work += total * (2.0 * reach + 1.0)

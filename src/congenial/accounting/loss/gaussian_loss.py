@@ -8,18 +8,19 @@ from typing import Literal, SupportsFloat
 
 import numpy as np
 
+from congenial.accounting.loss.bisection import bisected
 from congenial.errors import ArgumentError
 
 Calibration = Literal["analytic", "published"]
 CALIBRATIONS: tuple[Calibration, ...] = ("analytic", "published")
 
-# Relative error of `gaussian_delta` for a delta of at least 1e-300. Roots are moved by this much to
-# the safe side.
+# Relative error of `gaussian_delta` for a delta of at least 1e-300, and safety margin of roots.
 ACCURACY = 1e-11
-# Below this shift, in standard deviations, the difference of two Mills ratios is an integral.
+# Shift, in standard deviations, below which the difference of two Mills ratios would cancel, and an
+# integral replaces it.
 _CLOSE = 0.25
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-# Ranges of epsilon, delta and shift within which no intermediate result overflows or underflows.
+# Ranges of epsilon, delta and shift without overflow or underflow of an intermediate result.
 _LARGEST_EPSILON, _LEAST_DELTA = 1e9, 1e-280
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-100, 1e6
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -39,7 +40,7 @@ def gaussian_sigma(
     sensitivity : float or Sensitivity
         Largest L2 change of the queries between neighbouring datasets, as of `sensitivity`.
     method : {"analytic", "published"}
-        "analytic" is the least sigma there is. "published" is the closed form of Two Views,
+        "analytic" is the least sufficient sigma. "published" is the closed form of Two Views,
         ``sensitivity * (1 + sqrt(1 + ln(1 / delta))) / epsilon``.
 
     Returns
@@ -69,7 +70,7 @@ def gaussian_sigma(
     >>> round(gaussian_sigma(epsilon=1.0, delta=1e-6, sensitivity=1.0, method="published"), 4)
     4.8491
     """
-    size = _positive("sensitivity", sensitivity)
+    size = checked_positive("sensitivity", sensitivity)
     _check_epsilon(epsilon)
     _check_delta(delta)
     if method not in CALIBRATIONS:
@@ -88,14 +89,14 @@ def gaussian_sigma(
     def enough(log_sigma: float) -> bool:
         return _log_delta(epsilon, max(math.exp(-log_sigma), 1e-300)) <= target
 
-    return size * math.exp(_first(enough, start=0.0)) * (1.0 + ACCURACY)
+    return size * math.exp(_first(enough)) * (1.0 + ACCURACY)
 
 
 def published_sigma(*, epsilon: float, delta: float, sensitivity: SupportsFloat) -> float:
     """Return sigma as Two Views prints it (Proposition 2.7), which may be too small."""
-    _positive("epsilon", epsilon)
+    checked_positive("epsilon", epsilon)
     _check_delta(delta)
-    size = _positive("sensitivity", sensitivity)
+    size = checked_positive("sensitivity", sensitivity)
     return size * (1.0 + math.sqrt(1.0 + math.log(1.0 / delta))) / epsilon
 
 
@@ -168,7 +169,7 @@ def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: SupportsFloat) 
     def enough(log_epsilon: float) -> bool:
         return _log_delta(math.exp(log_epsilon), shift) <= target
 
-    return math.exp(_first(enough, start=0.0)) * (1.0 + ACCURACY)
+    return math.exp(_first(enough)) * (1.0 + ACCURACY)
 
 
 def _log_delta(epsilon: float, shift: float) -> float:
@@ -213,19 +214,15 @@ def _tail(t: float) -> float:
     return 1.0 / value
 
 
-def _first(holds: Callable[[float], bool], *, start: float) -> float:
-    """Bisect for the least x at which a predicate that stays true becomes true."""
-    low, high, step = start, start, 1.0
+def _first(holds: Callable[[float], bool]) -> float:
+    """Find the least x at which a predicate that stays true becomes true."""
+    low, high, step = 0.0, 0.0, 1.0
     while not holds(high):
         low, high, step = high, high + step, 2.0 * step
     step = 1.0
     while holds(low):
         low, step = low - step, 2.0 * step
-    while True:
-        middle = 0.5 * (low + high)
-        if not low < middle < high or high - low < 2.0**-52:
-            return high
-        low, high = (low, middle) if holds(middle) else (middle, high)
+    return bisected(lambda x: not holds(x), low, high)[1]
 
 
 def _check_epsilon(epsilon: float) -> None:
@@ -244,7 +241,7 @@ def _check_delta(delta: float) -> None:
 
 def _shift(sensitivity: SupportsFloat, sigma: float) -> float:
     """Return the sensitivity in standard deviations."""
-    size, spread = _positive("sensitivity", sensitivity), _positive("sigma", sigma)
+    size, spread = checked_positive("sensitivity", sensitivity), checked_positive("sigma", sigma)
     if not _LEAST_SHIFT * spread <= size <= _LARGEST_SHIFT * spread:
         raise ArgumentError(
             f"sigma is {spread:g} for the sensitivity {size:g}; give one that is from "
@@ -253,7 +250,8 @@ def _shift(sensitivity: SupportsFloat, sigma: float) -> float:
     return size / spread
 
 
-def _positive(name: str, value: SupportsFloat) -> float:
+def checked_positive(name: str, value: SupportsFloat) -> float:
+    """Return a positive, finite number."""
     if isinstance(value, bool) or not isinstance(value, SupportsFloat):
         raise ArgumentError(f"{name} is {value!r}; give a positive, finite number.")
     number = float(value)

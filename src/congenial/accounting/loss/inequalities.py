@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.loss.bisection import bisected
 from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray
@@ -15,14 +16,14 @@ NONE = "equality: none"
 PROVED = "proved bound: proofs/inequalities.md"
 WHOLE = "bounds on Gaussian noise, none at whole orders: proofs/gaussian-bounds.md"
 TRIVIAL = "trivial: gamma = 1"
-# Sums of bounds below this are exact in doubles.
+# Doubles hold every integer up to this size, so smaller sums of bounds are exact.
 _EXACT = 2.0**53
 
 
 def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) -> FloatArray:
     """Bound the loss of neighbouring datasets under noise conditioned on bounds.
 
-    The result is at most twice `base`; it increases with `base` and decreases with `alpha`.
+    The bound is at most twice `base`. It increases with `base` and decreases with `alpha`.
 
     References
     ----------
@@ -51,7 +52,7 @@ def charged(resolved: ResolvedInvariant, grid: float = 1.0) -> BoolArray:
 
 
 def _implied(low: FloatArray, resolved: ResolvedInvariant) -> BoolArray:
-    """Entries whose lower bounds follow from those of the entries that they are the sum of."""
+    """Entries whose lower bounds follow from the lower bounds of their parts."""
     tree = resolved.tree
     if tree is None:
         return _implied_by_cells(low, resolved.workload)
@@ -79,10 +80,9 @@ class Pairs:
     """The neighbouring pairs of datasets, as far as the loss under bounds depends on them."""
 
     worst: float  # Largest loss without the bounds.
-    # `base` and `alpha`: shape (k,): `alpha`, ascending, has the change over scale of each entry
-    # whose bounds count, or a grid step over scale if changes differ in size. `base` has the
-    # largest loss without bounds among the pairs that change such an entry.
-    base: FloatArray
+    base: FloatArray  # shape (k,): Largest loss without bounds of the pairs that change an entry.
+    # shape (k,), ascending: Change over scale of such entries, whose bounds count, or a grid step
+    # over scale if changes differ in size.
     alpha: FloatArray
     steps: float  # As for `bounded_loss`; 0 if nothing is proved.
 
@@ -97,18 +97,11 @@ class Pairs:
     def budget(self, epsilon: float) -> float:
         """Factor on the noise's budget of 1 at which the loss reaches `epsilon`.
 
-        A pair of neighbours may use only a part of the budget's shares; the others stay unused.
+        A pair of neighbours may use only some of the shares of the budget.
         """
-        # bounds cost nothing at best, and double the loss at worst
-        low, high = 0.5 * epsilon, epsilon
-        while True:
-            middle = 0.5 * (low + high)
-            if not low < middle < high:
-                return low
-            if self.loss(middle) <= epsilon * self.worst:
-                low = middle
-            else:
-                high = middle
+        # bounds at best cost nothing, and at worst double the loss
+        limit = epsilon * self.worst
+        return bisected(lambda factor: self.loss(factor) <= limit, 0.5 * epsilon, epsilon)[0]
 
 
 def bounded_pairs(

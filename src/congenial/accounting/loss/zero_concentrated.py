@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from congenial.accounting.loss.bisection import bisected
 from congenial.errors import ArgumentError
 
-# Orders are searched as exp(t) above 1, between these t.
+# Range of t in which orders 1 + exp(t) are searched, and steps and ratio of the golden section.
 _LOW, _HIGH = -40.0, 60.0
 _STEPS = 200
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
@@ -45,8 +46,11 @@ def zcdp_delta(rho: float, epsilon: float, *, whole_orders: bool = False) -> flo
     _check("epsilon", epsilon)
     if rho == 0.0:
         return 0.0
-    log_delta = _least(lambda above: _log_delta(rho, epsilon, above), whole_orders)
-    return min(1.0, math.exp(min(0.0, log_delta)))
+
+    def log_delta(above: float) -> float:
+        return above * ((1.0 + above) * rho - epsilon) + _rest(above)
+
+    return math.exp(min(0.0, _least(log_delta, whole_orders)))
 
 
 def zcdp_epsilon(rho: float, delta: float, *, whole_orders: bool = False) -> float:
@@ -78,7 +82,11 @@ def zcdp_epsilon(rho: float, delta: float, *, whole_orders: bool = False) -> flo
         raise ArgumentError(f"delta is {delta!r}; give a number above 0, and at most 1.")
     if rho == 0.0:
         return 0.0
-    return max(0.0, _least(lambda above: _epsilon_at(rho, delta, above), whole_orders))
+
+    def epsilon(above: float) -> float:
+        return (1.0 + above) * rho + (_rest(above) - math.log(delta)) / above
+
+    return max(0.0, _least(epsilon, whole_orders))
 
 
 def zcdp_rho(epsilon: float, delta: float, *, whole_orders: bool = False) -> float:
@@ -117,11 +125,7 @@ def zcdp_rho(epsilon: float, delta: float, *, whole_orders: bool = False) -> flo
     low, high = 0.0, epsilon
     while fits(high):
         low, high = high, 2.0 * high
-    while True:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            return low
-        low, high = (middle, high) if fits(middle) else (low, middle)
+    return bisected(fits, low, high)[0]
 
 
 def pure_rho(epsilon: float) -> float:
@@ -160,18 +164,10 @@ def _rest(above: float) -> float:
     return above * (math.log(above) - math.log1p(above)) - math.log1p(above)
 
 
-def _log_delta(rho: float, epsilon: float, above: float) -> float:
-    return above * ((1.0 + above) * rho - epsilon) + _rest(above)
-
-
-def _epsilon_at(rho: float, delta: float, above: float) -> float:
-    return (1.0 + above) * rho + (_rest(above) - math.log(delta)) / above
-
-
 def _least(value: Callable[[float], float], whole: bool) -> float:
     """Least value over the orders, given as their distance above 1.
 
-    Every value bounds, so a search that misses is only loose.
+    The value at every order is a bound, so a search that misses the least is only loose.
     """
     grid = [_LOW + (_HIGH - _LOW) * i / 400.0 for i in range(401)]
     seen = [value(math.exp(t)) for t in grid]

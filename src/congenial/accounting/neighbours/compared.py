@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.accounting.neighbours.counting import Counted, counting
 from congenial.accounting.neighbours.joint_moves import check_neighbours
@@ -16,20 +15,18 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
-from congenial.types import FloatArray
+from congenial.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Compared:
     """The datasets that a guarantee compares, in numbers of records."""
 
-    # Neighbours agree on its pins and equalities; for a union, on those of all alternatives.
+    # Neighbours agree on its pins and equalities, which a union's alternatives have in common.
     resolved: ResolvedInvariant
     counted: Counted  # Where a record counts.
     grid: float  # Spacing of the values of the data, in records; 0 if there is no grid.
-    # ndarray of bool, shape (n,): Pinned entries that a move of records would change without the
-    # pin.
-    fixed: npt.NDArray[np.bool_]
+    fixed: BoolArray  # shape (n,): Pinned entries that records could change without the pin.
 
     def within(self, other: Compared) -> bool:
         """Whether everything fixed here is known to be fixed in the other guarantee too."""
@@ -65,11 +62,8 @@ def in_records(
     """Make a `Compared` of a resolved invariant in which a record counts for `change`."""
     fixed = resolved.pinned
     if neighbours == "substitute" and fixed.any():
-        # the number of records never changes
-        chain = counting(resolved.n, counted).chain
-        every = chain[(chain == chain[:, :1]).all(axis=1), 0]
         fixed = fixed.copy()
-        fixed[every[every >= 0]] = False
+        fixed[counting(resolved.n, counted).of_all] = False  # the number of records never changes
     if change != 1.0:
         resolved = resolved.in_units(change)
     return Compared(resolved, counted, grid / change, fixed)

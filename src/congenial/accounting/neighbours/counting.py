@@ -24,18 +24,21 @@ class Counting:
     cells: IntArray  # shape (k,): The entry of each cell, ascending.
     chain: IntArray  # shape (d, k): Entries that count a record in each cell; padded with -1.
 
+    @property
+    def of_all(self) -> IntArray:
+        """Entries that count every record."""
+        first = self.chain[:, 0]
+        return np.asarray(first[(self.chain == first[:, None]).all(axis=1) & (first >= 0)])
+
     def summed(self, cost: FloatArray) -> FloatArray:
         """Cost of a record in each cell: that of all entries that count it, shape (k,)."""
-        total = np.zeros(self.cells.size)
-        for entries in self.chain:
-            total += np.where(entries >= 0, cost[entries], 0.0)
-        return total
+        return np.asarray(self.on_cells(cost[None, :])[0])
 
     def on_cells(self, rows: WholeArray) -> WholeArray:
         """Contribution of a record in each cell to sums of entries, shape (m, k), for (m, n)."""
         out = np.zeros((rows.shape[0], self.cells.size), dtype=rows.dtype)
         for entries in self.chain:
-            out += np.where(entries >= 0, rows[:, entries], 0)
+            out += np.where(entries >= 0, rows.take(entries, axis=1), 0)
         return out
 
     def dense(self) -> FloatArray:
@@ -46,24 +49,19 @@ class Counting:
         return out[:-1]
 
     def alike(self, resolved: ResolvedInvariant) -> IntArray:
-        """Number the cells; cells whose records add the same to all fixed sums get one number.
+        """Number the cells, shape (k,); cells that add the same to all fixed sums get one number.
 
-        Returns ndarray of int64, shape (k,). Raises PrivacyError if rounding leaves it in doubt
-        which sums are equal.
+        Raises PrivacyError if rounding leaves it in doubt which sums are equal.
         """
         group = np.zeros(self.cells.size, dtype=np.int64)
         if resolved.equalities[1].size:
-            group = alike_columns(self.mandated(resolved))
+            group = alike_columns(whole_sums(resolved.equalities[0], self.on_cells))
         for entries in self.chain:
             # in each row, cells that count in the same pinned entry stay alike
-            held = np.where((entries >= 0) & resolved.pinned[entries], entries, -1)
-            both = group * (self.n + 1) + held + 1
+            pinned = np.where((entries >= 0) & resolved.pinned[entries], entries, -1)
+            both = group * (self.n + 1) + pinned + 1
             group = np.unique(both, return_inverse=True)[1].astype(np.int64).ravel()
         return group
-
-    def mandated(self, resolved: ResolvedInvariant) -> WholeArray:
-        """Contribution of a record in each cell to each linear condition, in whole multiples."""
-        return whole_sums(resolved.equalities[0], self.on_cells)
 
 
 def counting(n: int, counted: Counted) -> Counting:

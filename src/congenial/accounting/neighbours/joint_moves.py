@@ -26,9 +26,10 @@ MOST_SETS = 2**20
 MOST_NUMBERS = 2**26
 # Largest coefficient; sums of larger ones might round.
 MOST_COEFFICIENT = 2.0**40
+# Numbers in one block of moves.
 _BLOCK = 2**22
-_MASK = 2**64 - 1
-_FACTOR = 0x9E3779B97F4A7C15  # odd: its powers never vanish modulo 2^64
+# Base of the keys of sums; it is odd, so its powers never vanish modulo 2^64.
+_FACTOR = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,7 @@ class JointMoves:
     largest: int  # Largest change of a query in such a move, in records.
     changes: BoolArray  # shape (n,): Queries that some such move changes.
     move: IntArray  # shape (cells,): Gain of each cell in a move of the largest cost.
-    # shape (k, groups): Cost of the moves for each group of queries at cost 1 per unit of change,
-    # each row once.
+    # shape (k, groups): Distinct costs of the moves by group of queries, at cost 1 per unit.
     sums: FloatArray
 
 
@@ -54,9 +54,9 @@ def forced_moves(
     power: int = 1,
     groups: FloatArray | None = None,
 ) -> JointMoves | None:
-    """Find the joint moves that a guarantee is for where sums let no record move alone.
+    """Find the joint moves of a guarantee if sums let no record move alone under "substitute".
 
-    Returns None if some record can move alone, or the relation is not "substitute".
+    Returns None if some record can move alone.
     """
     if neighbours != "substitute":
         return None
@@ -97,13 +97,10 @@ def joint_moves(
 ) -> JointMoves:
     """Find the least number of records whose joint move keeps all fixed sums, and its largest cost.
 
-    Notes
-    -----
-    A move replaces k records by k others: integers v over the cells with sum 0 that keep every
-    fixed sum, k the sum of their positive parts. `records` is the largest, over cells that some v
-    changes, of the smallest k that changes the cell, so no cell is left out. Whether there is a
-    move follows from the sums alone, not from their values or from bounds. `proofs/noise.md`,
-    statement 5.
+    `proofs/noise.md`, statement 5. A move of k records is an integer vector over the cells with
+    sum 0 and sum of positive parts k that keeps every fixed sum. `records` is the least k such that
+    moves of at most k records change every cell that can change. Moves follow from the sums alone,
+    not from their values or from bounds.
     """
     if (np.abs(fixed) > MOST_COEFFICIENT).any() or (fixed != np.rint(fixed)).any():
         raise PrivacyError(
@@ -154,10 +151,8 @@ def joint_moves(
 def free_cells(sums: IntArray) -> BoolArray:
     """Cells that some integer move changes while it keeps all sums, in exact arithmetic.
 
-    Notes
-    -----
-    A rational move times its common denominator is one of integers. In the reduced echelon form a
-    cell without a pivot is free, and one with a pivot is where its row has another entry.
+    A rational move times its common denominator is a move of integers. In the reduced echelon form,
+    a cell is free if it has no pivot, or if the row of its pivot has another entry.
     """
     reduced: list[tuple[int, dict[int, Fraction]]] = []
     for values in sums:
@@ -207,7 +202,7 @@ def _moves(sums: IntArray, records: int, width: int) -> Iterator[FloatArray]:
         count=count * records,
     ).reshape(count, records)
     # wraps modulo 2^64 on purpose
-    weights = np.array([pow(_FACTOR, r + 1, _MASK + 1) for r in range(len(sums))], dtype=np.uint64)
+    weights = np.array([pow(_FACTOR, r + 1, 2**64) for r in range(len(sums))], dtype=np.uint64)
     keys = (sums.astype(np.uint64) * weights[:, None]).sum(axis=0, dtype=np.uint64)
     key = keys[sets].sum(axis=1, dtype=np.uint64)
     order = np.argsort(key, kind="stable")

@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from congenial.accounting.neighbours.counting import Counted
 from congenial.domain.nesting import Sums
-from congenial.domain.tree import Tree
-from congenial.domain.workload import Workload
 from congenial.errors import EmptyNeighbourhoodError
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.sparse_rows import sums_of_others
 from congenial.types import FloatArray
 
 Span = tuple[FloatArray, FloatArray]
@@ -27,13 +26,13 @@ _ROUNDS = 64
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """A sum of entries between two numbers, in steps of the grid; `given` as an equality."""
+    """A weighted sum of entries between two numbers, in steps of the grid."""
 
     at: npt.NDArray[np.intp]
     weights: FloatArray
     low: float
     high: float
-    given: bool
+    equality: bool  # Whether the invariant states it as an equality.
 
 
 def with_implied(
@@ -41,13 +40,9 @@ def with_implied(
 ) -> ResolvedInvariant:
     """Return an invariant with the pins and sums on which neighbouring datasets agree.
 
-    Pinned are the `determined` entries, and every entry or `at_least` sum whose bounds, after
-    propagation along the sums, are closer together than the change by one record.
+    The result pins the `determined` entries. It also fixes every entry or `at_least` sum whose
+    bounds, after propagation along the sums, are closer together than one record's change.
 
-    The result has more pins and equalities, and the same bounds.
-
-    Notes
-    -----
     After any number of rounds, every dataset within the bounds lies in the intervals. So no entry
     is pinned that could differ between two neighbouring datasets.
     """
@@ -66,7 +61,7 @@ def with_implied(
         )
     step = change / unit
     # neighbours change entries and whole sums of them by multiples of a step
-    kept = [r for r in rows if not r.given and r.at.size > 1 and r.high - r.low < step]
+    kept = [r for r in rows if not r.equality and r.at.size > 1 and r.high - r.low < step]
     more = np.zeros((len(kept), resolved.n))
     for out, row in zip(more, kept, strict=True):
         out[row.at] = row.weights
@@ -92,7 +87,7 @@ def may_cross(
 ) -> bool:
     """Whether neighbouring datasets may satisfy different alternatives of a union.
 
-    Returns False if every two alternatives are too far apart in some entry.
+    They cannot if every two alternatives are more than one record's change apart in some entry.
     """
     step = change / (grid or 1.0)
     found = [_spans(resolved, counted, grid)[0] for resolved in alternatives]
@@ -111,7 +106,8 @@ def _spans(resolved: ResolvedInvariant, counted: Counted, grid: float) -> tuple[
     if not grid and any((end[np.isfinite(end)] % 1.0).any() for end in span):
         return span, []
     rows = _rows(resolved, grid or 1.0, whole=bool(grid))
-    return _carried(span, rows, _sums(resolved, counted), whole=bool(grid)), rows
+    sums = resolved.sums if counted is None else counted.sums
+    return _carried(span, rows, sums, whole=bool(grid)), rows
 
 
 def _rounded(resolved: ResolvedInvariant, grid: float) -> Span:
@@ -146,15 +142,9 @@ def _rows(resolved: ResolvedInvariant, unit: float, *, whole: bool) -> list[_Row
             if key in found:
                 old = found[key]
                 low, high = max(low, old.low), min(high, old.high)
-                row = _Row(at, weights, low, high, equal or old.given)
+                row = _Row(at, weights, low, high, equal or old.equality)
             found[key] = row
     return list(found.values())
-
-
-def _sums(resolved: ResolvedInvariant, counted: Counted) -> Sums | None:
-    if isinstance(counted, Tree):
-        return replace(resolved, tree=counted).sums
-    return counted.sums if isinstance(counted, Workload) else resolved.sums
 
 
 def _carried(span: Span, rows: list[_Row], sums: Sums | None, *, whole: bool) -> Span:
@@ -208,10 +198,7 @@ def _across(low: FloatArray, high: FloatArray, row: _Row, *, whole: bool) -> Spa
 
 
 def _others(least: FloatArray) -> FloatArray:
-    """Sum of all numbers except each one in turn; -inf if one of the others is -inf."""
-    finite = np.isfinite(least)
-    ends = np.where(finite, least, 0.0)
-    if np.abs(ends).sum() >= _EXACT:
+    """Sum of all numbers except each one in turn; -inf if others are -inf or might round."""
+    if np.abs(least[np.isfinite(least)]).sum() >= _EXACT:
         return np.full(least.size, -np.inf)
-    missing = (~finite).sum() - ~finite
-    return np.where(missing > 0, -np.inf, ends.sum() - ends)
+    return sums_of_others(least)

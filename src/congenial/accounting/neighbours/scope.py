@@ -104,9 +104,7 @@ def all_records(same: BoolArray, counted: Counted, neighbours: Neighbours) -> li
     """Name the number of records if an entry counts them all, and take that entry off `same`."""
     if neighbours != "substitute" or not same.any():
         return []
-    chain = counting(same.size, counted).chain
-    first = chain[:, 0]
-    total = first[(chain == first[:, None]).all(axis=1) & (first >= 0)]
+    total = counting(same.size, counted).of_all
     found = [AllRecords()] if same[total].any() else []
     same[total] = False
     return found
@@ -175,15 +173,14 @@ def _margins(workload: Workload, exact: BoolArray, same: BoolArray) -> list[str]
 
 
 def _text(
-    what: str, kind: str, entries: IntArray, name: Callable[[int], str], whole: str
+    noun: str, kind: str, entries: IntArray, name: Callable[[int], str], whole: str
 ) -> list[str]:
     """Name entries that are the same in all neighbouring datasets; `whole` names all of them."""
-    n = entries.size
-    if n > 1 and whole:
-        return [f"the {what}s of {whole}, {SAME.format('are')}"]
+    if entries.size > 1 and whole:
+        return [f"the {noun}s of {whole}, {SAME.format('are')}"]
     shown = _shown(entries)
     names = [name(int(v)) for v in entries[:shown]]
-    return [_same_text(what, names, n - shown, kind)] if n else []
+    return [_same_text(noun, names, entries.size - shown, kind)] if entries.size else []
 
 
 def _shown(entries: IntArray) -> int:
@@ -191,11 +188,11 @@ def _shown(entries: IntArray) -> int:
     return MOST_NAMED if entries.size > MOST_NAMED + 1 else entries.size
 
 
-def _same_text(what: str, names: list[str], others: int, kind: str) -> str:
+def _same_text(noun: str, names: list[str], others: int, kind: str) -> str:
     if len(names) + others == 1:
-        return f"the {what} of {names[0]}, {SAME.format('is')}"
+        return f"the {noun} of {names[0]}, {SAME.format('is')}"
     listed = joined([*names, f"{others} other {kind}"] if others else names)
-    return f"the {what}s of {listed}, {SAME.format('are')}"
+    return f"the {noun}s of {listed}, {SAME.format('are')}"
 
 
 def crossing(resolved: ResolvedInvariant, counted: Counted) -> bool:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from congenial.accounting.neighbours.counting import Counted, counting
+from congenial.accounting.neighbours.counting import Counted, Counting, counting
 from congenial.accounting.neighbours.whole_sums import WholeArray, whole_sums
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
@@ -16,11 +16,11 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 Neighbours = Literal["substitute", "add-remove"]
 RELATIONS: tuple[Neighbours, ...] = ("substitute", "add-remove")
-# Cells compared with all others in the search for the farthest pair; then a bound is used.
+# Most cells compared with all others in the search for the farthest pair, and most numbers compared
+# in it; beyond either limit, a bound replaces the search.
 MOST_TRIES = 4096
-# Numbers compared in that search; with more cells, fewer of them are tried.
 MOST_COMPARED = 2**29
-# Relative size of the rounding errors in two sums of the same costs.
+# Relative rounding error of two sums of the same costs.
 _ROUNDING = 2.0**-44
 
 
@@ -29,10 +29,14 @@ class WorstMove:
     """The neighbouring pair of datasets with the largest summed cost."""
 
     cost: float  # Sum of the per-unit costs of all queries that change by one.
-    # `origin` and `destination`: Entries that lose and gain a record; `origin` alone for add-
-    # remove.
-    origin: int
-    destination: int | None
+    origin: int  # Entry that loses a record, or alone changes.
+    destination: int | None  # Entry that gains it; None for add-remove.
+
+
+def check_relation(neighbours: str) -> None:
+    """Check the name of a neighbouring relation."""
+    if neighbours not in RELATIONS:
+        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
 
 
 def worst_move(
@@ -40,24 +44,19 @@ def worst_move(
 ) -> WorstMove:
     """Find the neighbouring pair with the largest summed cost, among those that keep the pins.
 
-    Notes
-    -----
-    Substituting one record moves one unit from a leaf to another; ancestors that the two leaves
-    share keep their counts. A pair remains possible if every pinned node and every linear condition
-    keeps its value. Some records may be in no such pair. If no pair remains, several records move
-    at once (`joint_moves`).
+    Substituting one record moves one unit from a leaf to another; their common ancestors keep their
+    counts. Neighbours agree on every pinned node and every linear condition, so some records may be
+    in no pair. If no pair remains, several records move at once (`joint_moves`).
     """
-    if neighbours not in RELATIONS:
-        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
+    check_relation(neighbours)
     matrix, _ = resolved.equalities
     if neighbours == "add-remove":
         if resolved.pinned.any() or matrix.shape[0]:
-            what = "an exactly published count" if resolved.pinned.any() else "a fixed sum"
-            what += ", or one that bounds hold in place"
+            fixed = "an exactly published count" if resolved.pinned.any() else "a fixed sum"
             raise EmptyNeighbourhoodError(
-                f"add-remove neighbours do not exist together with {what}: nobody can be added to "
-                "or removed from it, so a guarantee would say nothing about its records; use "
-                "neighbours = 'substitute', or do not publish it exactly."
+                f"add-remove neighbours do not exist together with {fixed}, or one that bounds "
+                "determine: no record can be added to or removed from it, so a guarantee would not "
+                "cover its records; use neighbours = 'substitute', or do not publish it exactly."
             )
         lay = counting(resolved.n, counted)
         path = lay.summed(cost)
@@ -65,9 +64,9 @@ def worst_move(
         return WorstMove(float(path[at]), int(lay.cells[at]), None)
     if counted is None and ((matrix > 0).any(axis=1) & (matrix < 0).any(axis=1)).any():
         raise PrivacyError(
-            "a fixed difference between entries of a plain vector says that one record counts "
-            "in several of them, and not in which, so no guarantee can be given; give the queries "
-            "as a Tree or a Workload, or fix sums of entries that share no record."
+            "a fixed difference between entries of a plain vector means that one record counts "
+            "in several of them, but not in which, so no guarantee is known; give the queries as a "
+            "Tree or a Workload, or fix sums of entries that share no record."
         )
     if not isinstance(counted, Tree) or matrix.shape[0]:
         return _worst_between_columns(cost, resolved, counted)
@@ -82,11 +81,11 @@ def costs_through(
     *,
     one_sided: bool = False,
 ) -> FloatArray:
-    """Bound the summed cost of the neighbouring pairs in which each entry changes.
+    """Bound the summed cost of the neighbouring pairs that change each entry, shape (n,).
 
-    Returns ndarray of float64, shape (n,): -inf for an entry that no pair changes. The largest cost
-    itself on a tree without further linear conditions; elsewhere that of the worst pair of all.
-    With `one_sided`, a substituted record may also enter or leave.
+    The bound is -inf for an entry that no pair changes. On a tree without further linear conditions
+    it is the largest cost; elsewhere it is the cost of the worst pair of all. With `one_sided`, a
+    substituted record may also enter or leave.
     """
     if one_sided:
         through = costs_through(cost, resolved, counted, neighbours)
@@ -96,26 +95,24 @@ def costs_through(
     if not isinstance(counted, Tree) or resolved.equalities[1].size:
         worst = worst_move(cost, resolved, counted, neighbours).cost
         return np.where(resolved.pinned, -np.inf, worst)
-    tree = counted
-    climbs = _climbs(cost, resolved, tree)
+    tree, climbs = counted, _climbs(cost, resolved, counted)
     # cost that remains from a node until its pair is complete
     rest = np.full(len(tree), -np.inf)
     for depth in range(tree.depth):
         nodes = np.flatnonzero(tree.level == depth)
         above = tree.parents[nodes]
-        best, runner = climbs.first[above], climbs.second[above]
-        sibling = np.where(climbs.best_child[above] == nodes, runner, best)
+        best, runner = climbs.best[above], climbs.runner[above]
+        sibling = climbs.reach[np.where(best == nodes, runner, best)]
         onward = np.where(above >= 0, rest[above] + cost[above], -np.inf)
         blocked = (above >= 0) & resolved.pinned[above]
         rest[nodes] = np.maximum(sibling, np.where(blocked, -np.inf, onward))
-    return np.asarray(climbs.reach + rest)
+    return np.asarray(climbs.reach[:-1] + rest)
 
 
 def one_sided_costs(cost: FloatArray, resolved: ResolvedInvariant, counted: Counted) -> FloatArray:
-    """Largest summed cost of a record that enters or leaves, among those that change each entry.
+    """Largest summed cost of the records whose entering or leaving changes each entry, shape (n,).
 
-    Returns ndarray of float64, shape (n,): -inf for an entry that no such record changes, because
-    pins forbid it.
+    -inf for an entry that no such record changes, because pins forbid it.
     """
     lay = counting(resolved.n, counted)
     path = lay.summed(np.where(resolved.pinned, -np.inf, cost))
@@ -133,11 +130,7 @@ def changed_entries(
     *,
     one_sided: bool = False,
 ) -> BoolArray:
-    """Entries that differ in some pair of neighbours.
-
-    Returns ndarray of bool, shape (n,): for pairs that differ in one record; for moves of several,
-    see `joint_moves`.
-    """
+    """Entries, shape (n,), that differ in some pair of neighbours that differ in one record."""
     free = np.zeros(resolved.n)
     if one_sided or neighbours == "add-remove":
         enters = np.isfinite(one_sided_costs(free, resolved, counted))
@@ -147,73 +140,69 @@ def changed_entries(
     if isinstance(counted, Tree) and not resolved.equalities[1].size:
         return np.isfinite(costs_through(free, resolved, counted, neighbours))
     lay = counting(resolved.n, counted)
+    order, starts, sizes = _groups(lay, resolved)
+    out = np.zeros(resolved.n + 1, dtype=np.bool_)  # the last place is that of padding
+    for entries in lay.chain[:, order]:
+        # a record that moves within a group changes the entries that count only a part of the group
+        apart = np.minimum.reduceat(entries, starts) != np.maximum.reduceat(entries, starts)
+        out[entries[np.repeat(apart, sizes)]] = True
+    return out[:-1]
+
+
+def _groups(lay: Counting, resolved: ResolvedInvariant) -> tuple[IntArray, IntArray, IntArray]:
+    """Order of the cells by groups that are alike, and the start and size of each group."""
     group = lay.alike(resolved)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    out = np.zeros(resolved.n + 1, dtype=np.bool_)  # the last place takes what is no entry
-    for entries in lay.chain[:, order]:
-        # a record that moves within a group changes what only some cells of the group count in
-        apart = np.minimum.reduceat(entries, starts) != np.maximum.reduceat(entries, starts)
-        out[entries[np.repeat(apart, np.diff(np.append(starts, order.size)))]] = True
-    return out[:-1]
+    return order, starts, np.diff(np.append(starts, order.size))
 
 
 @dataclass(frozen=True)
 class _Climbs:
-    """The costliest paths upwards from a leaf that meet no pinned node (climbs)."""
+    """The costliest paths upwards from a leaf that meet no pinned node (climbs).
 
-    reach: FloatArray  # shape (n,): Largest cost of a climb that ends at each node.
-    # `first` and `second`: shape (n + 1,): Largest costs of climbs that end at two children; in the
-    # last place, at two roots.
-    first: FloatArray
-    second: FloatArray
-    # shape (n + 1,): The leaves where these two climbs start, and the child where the first one
-    # ends.
-    first_leaf: IntArray
-    second_leaf: IntArray
-    best_child: IntArray
+    All arrays have shape (n + 1,). The last place of `best` and `runner` is that of the roots, and
+    -1, which stands for no child, finds the last place of `reach`, -inf.
+    """
+
+    reach: FloatArray  # Largest cost of a climb that ends at each node.
+    leaf: IntArray  # The leaf where this climb starts.
+    best: IntArray  # Child of each node at which the costliest climb ends.
+    runner: IntArray  # Child at which the second costliest climb ends.
 
 
 def _climbs(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> _Climbs:
     """Find the costliest climbs by one pass from the leaves up."""
-    n = len(tree)
-    reach = np.full(n, -np.inf)
-    source = np.full(n, -1, dtype=np.int64)
-    first, second = np.full(n + 1, -np.inf), np.full(n + 1, -np.inf)
-    first_at, second_at, best_child = (np.full(n + 1, -1, dtype=np.int64) for _ in range(3))
+    reach = np.full(len(tree) + 1, -np.inf)
+    leaf, best, runner = (np.full(len(tree) + 1, -1, dtype=np.int64) for _ in range(3))
     for depth in range(tree.depth - 1, -1, -1):
         nodes = np.flatnonzero(tree.level == depth)
-        leaf = tree.is_leaf[nodes]
-        best = np.where(leaf, 0.0, first[nodes])
-        origin = np.where(leaf, nodes, first_at[nodes])
-        reach[nodes] = np.where(resolved.pinned[nodes], -np.inf, best + cost[nodes])
-        source[nodes] = origin
+        starts = tree.is_leaf[nodes]
+        below = np.where(starts, 0.0, reach[best[nodes]])
+        leaf[nodes] = np.where(starts, nodes, leaf[best[nodes]])
+        reach[nodes] = np.where(resolved.pinned[nodes], -np.inf, below + cost[nodes])
         order = nodes[np.lexsort((-reach[nodes], tree.parents[nodes]))]
         parents = tree.parents[order]
         new = np.concatenate(([True], parents[1:] != parents[:-1]))
-        top = order[new]
-        first[parents[new]] = reach[top]
-        first_at[parents[new]] = source[top]
-        best_child[parents[new]] = top
+        best[parents[new]] = order[new]
         follows = np.concatenate(([False], new[:-1])) & ~new
-        runner = order[follows]
-        second[parents[follows]] = reach[runner]
-        second_at[parents[follows]] = source[runner]
-    return _Climbs(reach, first, second, first_at, second_at, best_child)
+        runner[parents[follows]] = order[follows]
+    return _Climbs(reach, leaf, best, runner)
 
 
 def _worst_in_tree(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> WorstMove:
     """Costliest pair of leaves: two climbs that meet below a common parent, or end at two roots."""
     climbs = _climbs(cost, resolved, tree)
-    pair = climbs.first + climbs.second
+    pair = climbs.reach[climbs.best] + climbs.reach[climbs.runner]
     at = int(np.argmax(pair))
     if not np.isfinite(pair[at]):
         raise EmptyNeighbourhoodError(
-            "the exactly published nodes, and those that bounds hold in place, leave no two leaves "
+            "the exactly published nodes, and those that bounds determine, leave no two leaves "
             "between which a record could move, so a guarantee would say nothing; publish fewer "
             "nodes exactly, or relax the bounds."
         )
-    return WorstMove(float(pair[at]), int(climbs.first_leaf[at]), int(climbs.second_leaf[at]))
+    origin, destination = climbs.leaf[climbs.best[at]], climbs.leaf[climbs.runner[at]]
+    return WorstMove(float(pair[at]), int(origin), int(destination))
 
 
 def _worst_between_columns(
@@ -221,10 +210,7 @@ def _worst_between_columns(
 ) -> WorstMove:
     """Costliest pair of cells that contribute equally to every linear condition and pin."""
     lay = counting(resolved.n, counted)
-    group = lay.alike(resolved)
-    order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    size = np.diff(np.append(starts, order.size))
+    order, starts, size = _groups(lay, resolved)
     bound = _group_bounds(cost, lay.chain[:, order], starts, size)
     best: WorstMove | None = None
     for g in np.argsort(-bound, kind="stable"):
@@ -246,10 +232,9 @@ def _worst_between_columns(
 def _group_bounds(
     cost: FloatArray, chain: IntArray, starts: IntArray, size: IntArray
 ) -> FloatArray:
-    """Bound on the cost of a move within each group of cells; -inf for a single cell.
+    """Bound on the cost of a move within each group of cells in `chain`; -inf for a single cell.
 
-    The groups follow one another in `chain`. The bound is the cost of the two costliest cells,
-    minus the cost that all cells of the group share.
+    The bound is the cost of the two costliest cells, without entries that count the whole group.
     """
     own = np.zeros(chain.shape[1])
     for entries in chain:
@@ -261,16 +246,12 @@ def _group_bounds(
 
 
 def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
-    """Find the two cells between which a record's move costs most.
+    """Find the two cells between which a record's move costs most: the cost, and their positions.
 
-    Returns the cost, summed over the entries that count one of the two, and their positions. Beyond
-    `MOST_TRIES` cells tried, or `MOST_COMPARED` numbers, the cost is the bound that both have
-    nothing more in common than all cells have.
+    Beyond `MOST_TRIES` cells or `MOST_COMPARED` numbers, the cost is a bound.
 
-    Notes
-    -----
-    The cost of a cell, minus the cost that all cells share, bounds its part. Cells are tried in
-    order of decreasing cost until no further pair can cost more.
+    The cost of a cell, minus the cost of the entries that count all cells, bounds its part. Cells
+    are tried in order of decreasing bounds until no further pair can cost more.
     """
     each = np.where(chain >= 0, cost[chain], 0.0)
     apart = (chain != chain[:, :1]).any(axis=1)
@@ -298,9 +279,9 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
 
 
 def fixed_sums(resolved: ResolvedInvariant, counted: Counted) -> tuple[FloatArray, WholeArray]:
-    """Contribution of a record in each cell to every query (n, cells), and every fixed sum.
+    """Contribution of a record in each cell to every query (n, cells), and to every fixed sum.
 
-    Of each fixed sum it is a multiple, so that all numbers are integers (`whole_sums`).
+    Fixed sums are multiplied until their coefficients are integers (`whole_sums`).
     """
     lay = counting(resolved.n, counted)
     rows = np.vstack((resolved.equalities[0], np.eye(resolved.n)[resolved.pinned]))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from congenial.errors import PrivacyError
 from congenial.types import FloatArray, IntArray
 
-# Integers: doubles if all are exact, else Python's integers.
+# Integers: as doubles if all are exact, else as Python's integers.
 WholeArray = npt.NDArray[Any]
 
 # Doubles hold every integer up to this.
@@ -30,8 +30,6 @@ def whole_sums(
 ) -> WholeArray:
     """Contribution of a record in each cell to each sum, multiplied until it is whole.
 
-    Notes
-    -----
     A multiple of a sum is kept by the same moves of records as the sum.
     """
     whole = (rows == np.rint(rows)).all(axis=1)
