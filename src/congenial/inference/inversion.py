@@ -36,10 +36,9 @@ from congenial.noise.additive import checked_alpha
 from congenial.sum_network import SharedUnary, Unary
 from congenial.types import FloatArray, IntArray
 
-# Share of alpha spent on the confidence bounds of the leaves' counts.
+# Fraction of alpha for the confidence bounds of the leaves' counts.
 _BOUNDS = 0.1
-# Largest confidence bound used, in noise scales above the leaf's bound: a cut farther off has no
-# effect.
+# Largest confidence bound, in noise scales above the leaf's bound; larger cuts have no effect.
 _FAR = 64.0
 
 
@@ -106,8 +105,8 @@ def invert(
     tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
     if min(tails) < sum_network.LEAST_TAIL:
         raise NumericalError(
-            f"alpha {alpha:g} for {max(together)} nodes at once is beyond what laws are computed "
-            "to; give a larger alpha, or fewer nodes."
+            f"alpha {alpha:g} for {max(together)} nodes at once needs smaller tail probabilities "
+            "than are computed; give a larger alpha, or fewer nodes."
         )
     weights = _weights(mechanism, resolved, _cuts(mechanism, value, bound, _BOUNDS * alpha))
     least = tree.roll_up(np.where(resolved.pinned, value, bound)[tree.leaves])
@@ -151,8 +150,8 @@ def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArra
     least = tree.roll_up(np.ceil(resolved.lo)[tree.leaves])
     if (np.isfinite(resolved.hi) & free).any() or (free & (resolved.lo > least)).any():
         raise UnsupportedError(
-            "intervals by inversion know no upper bounds, nor bounds of sums beyond those of their "
-            "parts; leave these out, or take the posterior."
+            "intervals by inversion need an invariant without upper bounds, and without bounds of "
+            "sums beyond those of their parts; leave these out, or use the posterior."
         )
     return resolved, tree, bound
 
@@ -184,9 +183,7 @@ def _cuts(mechanism: Conditioned, value: IntArray, bound: FloatArray, beta: floa
 def _weights(mechanism: Conditioned, resolved: ResolvedInvariant, cut: FloatArray) -> SharedUnary:
     """Return the weights of the noise, cut from below."""
     scales = mechanism.mechanism.scales
-    columns = np.column_stack(
-        (np.where(resolved.pinned, 0.0, scales), np.where(resolved.pinned, 0.0, cut))
-    )
+    columns = np.where(resolved.pinned, 0.0, (scales, cut)).T
     rows, code = np.unique(columns, axis=0, return_inverse=True)
     pinned = rows[:, 0] == 0.0
     kind = np.where(np.isfinite(rows[:, 0]), mechanism.mechanism.noise.kind, laws.FLAT)
