@@ -91,7 +91,7 @@ def inverted_intervals(
     resolved, _, bound = _checked(mechanism)
     value = _whole(z, bound.size)
     if not resolved.adds_up(value) or (value < bound).any():
-        raise ArgumentError("z does not add up, or is below a bound; give what was released.")
+        raise ArgumentError("z does not add up, or is below a bound; give the released counts.")
     return invert(mechanism, z, alpha, [int(together)])[0]
 
 
@@ -129,8 +129,8 @@ def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArra
     """Return the invariant, the tree, and the lower bound of every leaf, -inf elsewhere."""
     if not isinstance(mechanism, Conditioned):
         raise UnsupportedError(
-            f"intervals by inversion are not for a {type(mechanism).__name__}; give what "
-            "congenial.condition() makes of noise on the integers."
+            f"intervals by inversion are not for a {type(mechanism).__name__}; give a result of "
+            "congenial.condition() with noise on the integers."
         )
     resolved = mechanism.resolved
     tree = resolved.tree
