@@ -92,18 +92,9 @@ def computed(
         text = f"of the measurements, from which the rest of a release is made: {text}"
     if refused:
         text += f"; the law was not computed at {refused} further pairs"
-    return (
-        Finding(
-            "loss, computed" if pure else "rho, computed",
-            found <= stated + ROUNDING * (1.0 + stated) + error,
-            found,
-            stated,
-            len(pairs) - refused,
-            points,
-            worst,
-            f"{text}.",
-        ),
-    )
+    check = "loss, computed" if pure else "rho, computed"
+    passed, compared = found <= stated + ROUNDING * (1.0 + stated) + error, len(pairs) - refused
+    return (Finding(check, passed, found, stated, compared, points, worst, f"{text}."),)
 
 
 def _loss(log_prob: Law, pair: Pair) -> tuple[float, int, float]:

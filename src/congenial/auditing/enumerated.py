@@ -108,33 +108,24 @@ def enumerated(
                 if lost > found:
                     found, worst = lost, (one, other)
                     relaxed = at_delta(p, q, guarantee.delta, out)
-    stated = guarantee.epsilon
+    stated, compared = guarantee.epsilon, len(joined)
     which = f"{len(datasets)} datasets"
     which += f" of at most {total} records" if pairs is None else " that were given"
-    loss = Finding(
-        "loss, enumerated",
-        found <= stated + ROUNDING * (1.0 + stated),
-        found,
-        stated,
-        len(joined),
-        outputs,
-        (datasets[worst[0]], datasets[worst[1]]),
+    text = (
         f"all pairs of neighbours among {which}; at delta {guarantee.delta:.2g} the worst pair "
-        f"needs epsilon {relaxed:.6g}.",
+        f"needs epsilon {relaxed:.6g}."
     )
-    if isinstance(mechanism, Mixture):  # its parts may be densities of what they measure alone
+    passed = found <= stated + ROUNDING * (1.0 + stated)
+    pair = datasets[worst[0]], datasets[worst[1]]
+    loss = Finding("loss, enumerated", passed, found, stated, compared, outputs, pair, text)
+    if isinstance(mechanism, Mixture):  # the parts' densities may be of different queries
         return (loss,)
-    mass = Finding(
-        "mass, enumerated",
-        heaviest <= 1.0 + ROUNDING,
-        heaviest,
-        1.0,
-        len(joined),
-        outputs,
-        None,
+    text = (
         "the largest sum of a law's probabilities over the outputs compared; more than 1 shows a "
-        "wrong normaliser.",
+        "wrong normaliser."
     )
+    passed = heaviest <= 1.0 + ROUNDING
+    mass = Finding("mass, enumerated", passed, heaviest, 1.0, compared, outputs, None, text)
     return loss, mass
 
 
@@ -206,7 +197,11 @@ def _box(space: Space, datasets: Values) -> _Box:
         basis, columns = space.incidence, space.entries
     low, high = datasets[:, columns].min(axis=0), datasets[:, columns].max(axis=0)
     fixed = resolved.pinned[columns]
-    solved, rest, values = _solved(*_sums(space, basis, x), fixed)
+    # sums of the basis's coefficients that every output has, and their values
+    matrix, sums = space.alternatives[0].equalities
+    pins = space.alternatives[0].pinned
+    rows = np.vstack((basis[:, pins].T, np.rint(basis @ matrix.T).astype(np.int64).T))
+    solved, rest, values = _solved(rows, np.concatenate((x[pins], sums)), fixed)
     step = space.mechanism.granularity
 
     def spans(reach: int) -> list[FloatArray]:
@@ -216,8 +211,7 @@ def _box(space: Space, datasets: Values) -> _Box:
             last = min(ends.hi[column], high[at] + reach * step)
             if fixed[at] or at in solved:
                 first = last = float(x[column])
-            start = math.ceil(first / step)
-            out.append(np.arange(start, math.floor(last / step) + 1) * step)
+            out.append(np.arange(math.ceil(first / step), math.floor(last / step) + 1) * step)
         return out
 
     return _Box(basis, solved, rest, values, spans)
@@ -239,15 +233,6 @@ def _pinned(space: Space) -> npt.NDArray[np.bool_]:
     return np.asarray(np.logical_or.reduce([resolved.pinned for resolved in space.alternatives]))
 
 
-def _sums(space: Space, basis: IntArray, x: Values) -> tuple[IntArray, FloatArray]:
-    """Sums of the columns of the basis that every output has, and their values."""
-    resolved = space.alternatives[0]
-    pins = basis[:, resolved.pinned].T
-    matrix, value = resolved.equalities
-    rows = np.vstack((pins, np.rint(basis @ matrix.T).astype(np.int64).T))
-    return rows, np.concatenate((x[resolved.pinned], value))
-
-
 def _solved(
     rows: IntArray, values: FloatArray, fixed: npt.NDArray[np.bool_]
 ) -> tuple[list[int], IntArray, FloatArray]:
@@ -264,7 +249,8 @@ def _solved(
             continue
         at = int(can[-1])
         sign = int(rows[r, at])
-        rows[r], values[r] = sign * rows[r], sign * values[r]
+        rows[r] *= sign
+        values[r] *= sign
         times = rows[:, at].copy()
         times[r] = 0
         rows -= times[:, None] * rows[r]

@@ -97,18 +97,9 @@ def tilted(
     )
     if source is not mechanism:
         text = f"of the measurements, from which the rest of a release is made: {text}"
-    return (
-        Finding(
-            "delta, from draws",
-            found <= guarantee.delta,
-            found,
-            guarantee.delta,
-            len(candidates),
-            draws,
-            tilt.pair,
-            text,
-        ),
-    )
+    check, stated = "delta, from draws", guarantee.delta
+    passed, compared = found <= stated, len(candidates)
+    return (Finding(check, passed, found, stated, compared, draws, tilt.pair, text),)
 
 
 def mean_at_least(terms: FloatArray, error: float) -> float:

@@ -143,17 +143,9 @@ def audit(
     if space is not None and given is not None:
         at_once = moved_at_once(guarantee)
         _check_neighbours(given, space, neighbours, at_once, entering=claim is not None)
-    source = seeded(0) if rng is None else resolve(rng)
-    found = hold(
-        mechanism,
-        space,
-        guarantee,
-        neighbours,
-        stages=_STAGES[method],
-        total=total,
-        given=given,
-        effort=Effort(size, confidence, source),
-    )
+    effort = Effort(size, confidence, seeded(0) if rng is None else resolve(rng))
+    compared = mechanism, space, guarantee, neighbours
+    found = hold(*compared, stages=_STAGES[method], total=total, given=given, effort=effort)
     if not found.findings:
         raise UnsupportedError(
             "the law of this mechanism is not known, or its domain is too large to enumerate and "
@@ -178,11 +170,9 @@ def hold(
     draws, confidence, source = effort.draws, effort.confidence, effort.source
     findings: list[Finding] = []
     if "enumerate" in stages and space is not None:
-        records = _affordable(mechanism, space, total, given, exact="draw" not in stages)
-        if records is not None:
-            findings += enumerated(
-                mechanism, space, guarantee, neighbours, total=records, pairs=given
-            )
+        most = _affordable(mechanism, space, total, given, exact="draw" not in stages)
+        if most is not None:
+            findings += enumerated(mechanism, space, guarantee, neighbours, total=most, pairs=given)
     hardest = [finding.worst for finding in findings[:1] if finding.worst is not None]
     if "compute" in stages and space is not None:
         compared = given

@@ -104,12 +104,8 @@ def audit_plan(
     Only the domain is read. A plan whose domain is "data" takes the nodes from the rows, which it
     declares unprotected.
     """
-    return audit_model(
-        build_model(plan, build_domain(plan, base=Path(base))),
-        draws=draws,
-        confidence=confidence,
-        seed=seed,
-    )
+    model = build_model(plan, build_domain(plan, base=Path(base)))
+    return audit_model(model, draws=draws, confidence=confidence, seed=seed)
 
 
 def audit_model(
@@ -128,33 +124,20 @@ def audit_model(
     size = checked_draws(draws, mechanism, space)
     check_confidence(confidence)
     effort = Effort(size, confidence, source)
-    drawn = hold(
-        mechanism,
-        space,
-        guarantee,
-        model.neighbours,
-        stages=("compute", "draw"),
-        further=_entering(model, space),
-        effort=effort,
-    )
-    if not isinstance(model.domain, Tree):
-        return PlanAudit(model, guarantee, None, drawn, None, seed)
-    small = part_of(model)
-    try:
-        exact = hold(
-            choose_method(small),
-            Space(small.mechanism, (small.resolved,)),
-            guarantee,
-            small.neighbours,
-            stages=("enumerate",),
-            total=RECORDS,
-            effort=effort,
-        )
-    except (EmptyNeighbourhoodError, UnsupportedError):
-        exact = None
-    if exact is None or not exact.findings:
-        return PlanAudit(model, guarantee, None, drawn, None, seed)
-    return PlanAudit(model, guarantee, exact, drawn, small.tree, seed)
+    whole = mechanism, space, guarantee, model.neighbours
+    further = _entering(model, space)
+    drawn = hold(*whole, stages=("compute", "draw"), further=further, effort=effort)
+    if isinstance(model.domain, Tree):
+        small = part_of(model)
+        few = Space(small.mechanism, (small.resolved,))
+        part = choose_method(small), few, guarantee, small.neighbours
+        try:
+            exact = hold(*part, stages=("enumerate",), total=RECORDS, effort=effort)
+        except (EmptyNeighbourhoodError, UnsupportedError):
+            exact = None
+        if exact is not None and exact.findings:
+            return PlanAudit(model, guarantee, exact, drawn, small.tree, seed)
+    return PlanAudit(model, guarantee, None, drawn, None, seed)
 
 
 def part_of(model: Model) -> Model:

@@ -149,20 +149,11 @@ def compare(
             results.append(found)
     if not results:
         raise failures[0]
-    options = f"{basis.options} --replicates {replicates}"
-    options += f" --simulate {seed}" if rows == "confidential" else f" --seed {seed}"
-    if delta is not None:
-        options = f"--delta {delta:g} {options}"
-    return Comparison(
-        plain_plan(plan),
-        basis.text,
-        options,
-        basis.stamp,
-        replicates,
-        seed,
-        tuple(results),
-        tuple(refused),
-    )
+    options = "" if delta is None else f"--delta {delta:g} "
+    options += f"{basis.options} --replicates {replicates} "
+    options += f"--simulate {seed}" if rows == "confidential" else f"--seed {seed}"
+    simulated = replicates, seed, tuple(results), tuple(refused)
+    return Comparison(plain_plan(plan), basis.text, options, basis.stamp, *simulated)
 
 
 def simulate(
@@ -203,16 +194,9 @@ def simulate(
         tally.add(np.asarray(released))
         left -= size
         drawn(replicates - left)
-    return Result(
-        contender,
-        guarantee.epsilon,
-        guarantee.delta,
-        guarantee.sentence,
-        tally.satisfied,
-        tally.levels(),
-        tally.sizes(),
-        Seconds(first, spent / replicates),
-    )
+    promised = guarantee.epsilon, guarantee.delta, guarantee.sentence
+    errors = tally.satisfied, tally.levels(), tally.sizes()
+    return Result(contender, *promised, *errors, Seconds(first, spent / replicates))
 
 
 def _progress(say: Notify, contender: Contender, before: int, whole: int, done: int) -> None:
