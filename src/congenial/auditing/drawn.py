@@ -64,18 +64,15 @@ def epsilon_bound(
     chosen: tuple[Score, float, int] | None = None
     for score in _scores(mechanism, space, pair, draws):
         for way in (1, -1):
-            first, second = draws[:: 1 if way > 0 else -1]
-            level, bound = _threshold(
-                way * score(first.choose), way * score(second.choose), guarantee.delta, error
-            )
+            first, second = (way * score(side.choose) for side in draws[::way])
+            level, bound = _threshold(first, second, guarantee.delta, error)
             if bound > best:
                 best, chosen = bound, (score, level, way)
     if chosen is None:
         return 0.0
     score, level, way = chosen
-    first, second = draws[:: 1 if way > 0 else -1]
-    hits = [int((way * score(side.test) >= level).sum()) for side in (first, second)]
-    trials = [side.test.shape[0] for side in (first, second)]
+    hits = [int((way * score(side.test) >= level).sum()) for side in draws[::way]]
+    trials = [side.test.shape[0] for side in draws[::way]]
     lower = probability_bounds(hits[0], trials[0], 0.5 * error)[0] - guarantee.delta
     upper = probability_bounds(hits[1], trials[1], 0.5 * error)[1]
     return max(0.0, math.log(lower / upper)) if lower > 0.0 else 0.0
@@ -87,10 +84,8 @@ def entry_bounds(pair: Pair, entries: IntArray, draws: tuple[Shares, Shares]) ->
     for at, entry in enumerate(entries.tolist()):
         score = _learned(pair[0], np.array([entry]), _ALONE, draws)
         first, second = (score(side.choose) for side in draws)
-        found[at] = max(
-            _threshold(first, second, 0.0, _CHOOSING)[1],
-            _threshold(-second, -first, 0.0, _CHOOSING)[1],
-        )
+        ways = (first, second), (-second, -first)
+        found[at] = max(_threshold(*sides, 0.0, _CHOOSING)[1] for sides in ways)
     return found
 
 

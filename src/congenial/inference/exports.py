@@ -27,8 +27,7 @@ def inference_data(
 ) -> Any:
     """Collect values of nodes into ArviZ's groups.
 
-    The coordinate `node` has names, or paths for names that occur more than once; each
-    node has a `level`.
+    The coordinate `node` has names, or paths for repeated names; each node has a `level`.
     """
     library, xarray = arviz_for("to_arviz")  # its two major versions use different names
     attributes = {
@@ -36,9 +35,7 @@ def inference_data(
         "inference_library_version": __version__,
         **(attributes or {}),
     }
-    level: Values = tree.level
-    if level_names is not None:
-        level = np.array(level_names)[level]
+    level: Values = tree.level if level_names is None else np.array(level_names)[tree.level]
     node = {"node": ("node", list(names) or labels(cast(Tree, tree))), "level": ("node", level)}
     datasets: dict[str, Any] = {}
     for group, variables in groups.items():

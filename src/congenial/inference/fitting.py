@@ -12,7 +12,7 @@ from congenial.inference.priors import Prior
 from congenial.invariants.written import bounds, consistent
 from congenial.kernels.network import evidence, moments
 from congenial.kernels.numerics import laws
-from congenial.types import FloatArray
+from congenial.types import FloatArray, IntArray
 
 Places = npt.NDArray[np.intp]
 
@@ -75,13 +75,15 @@ def fit(problem: Problem, family: str) -> Prior:
     if not free.size:
         return Prior(mean)
     _, group, size = np.unique(problem.tree.parents[free], return_inverse=True, return_counts=True)
+    level = np.zeros(size.size, dtype=np.int64)
+    level[group] = problem.tree.level[free]
     place = np.searchsorted(leaves, free)
-    of_group, relative = _means(problem, free, group, size)
+    of_group, relative = _means(problem, free, group, size, level)
     if family == "poisson":
         mean[place] = of_group[group]
         return Prior(mean)
     dispersion, zeros = np.ones(leaves.size), np.zeros(leaves.size)
-    spread, q = _shapes(problem, free, group, of_group)
+    spread, q = _shapes(problem, free, group, of_group, level)
     # the mean was fitted to the same leaves, as in the variance of a sample
     spread *= size / np.maximum(size - 1.0, 1.0)
     r = 1.0 / np.maximum(spread, np.minimum(spread + size * relative, _WIDEST))
@@ -91,7 +93,7 @@ def fit(problem: Problem, family: str) -> Prior:
 
 
 def _means(
-    problem: Problem, free: Places, group: Places, size: Places
+    problem: Problem, free: Places, group: Places, size: Places, level: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the mean of the leaves of every family, and its relative variance.
 
@@ -112,8 +114,6 @@ def _means(
     total = np.bincount(group, weights=np.asarray(nearest, dtype=np.float64)[free])
     variance = _variances(problem, free, group, noise)
     center, spread = total.copy(), variance.copy()
-    level = np.zeros(size.size, dtype=np.int64)
-    level[group] = tree.level[free]
     for depth in np.unique(level):
         here = np.flatnonzero(level == depth)
         known = here[np.isfinite(variance[here])]
@@ -183,11 +183,9 @@ def _combined(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _shapes(
-    problem: Problem, free: Places, group: Places, mean: FloatArray
+    problem: Problem, free: Places, group: Places, mean: FloatArray, level: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return 1 / dispersion and the fraction of empty leaves of every family."""
-    level = np.zeros(mean.size, dtype=np.int64)
-    level[group] = problem.tree.level[free]
     known = np.flatnonzero(problem.measured[free])
     curves = _curves(problem, free[known], group[known], mean)
     # between its two modes, the law falls to about the probability of 0 without empty leaves

@@ -89,18 +89,22 @@ def inverted_intervals(
     if isinstance(together, bool) or not isinstance(together, int | np.integer) or together < 1:
         raise ArgumentError(f"together is {together!r}; give a number of nodes of at least 1.")
     resolved, _, bound = _checked(mechanism)
-    value = _whole(z, bound.size)
+    value = np.asarray(z)
+    if value.shape != bound.shape or value.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"z has shape {value.shape} and dtype {value.dtype}; give {bound.size} integers."
+        )
+    value = value.astype(np.int64)
     if not resolved.adds_up(value) or (value < bound).any():
         raise ArgumentError("z does not add up, or is below a bound; give the released counts.")
-    return invert(mechanism, z, alpha, [int(together)])[0]
+    return invert(mechanism, value, alpha, [int(together)])[0]
 
 
 def invert(
-    mechanism: Conditioned, z: npt.ArrayLike, alpha: float, together: Sequence[int]
+    mechanism: Conditioned, value: IntArray, alpha: float, together: Sequence[int]
 ) -> list[tuple[IntArray, IntArray]]:
-    """Return `inverted_intervals` for several values of `together`."""
+    """Return `inverted_intervals` of a release for several values of `together`."""
     resolved, tree, bound = _checked(mechanism)
-    value = _whole(z, bound.size)
     # if a leaf's bound is wrong, all intervals may be wrong at once
     tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
     if min(tails) < sum_network.LEAST_TAIL:
@@ -114,15 +118,6 @@ def invert(
     lower = np.maximum((value[:, None] - high).astype(np.float64), least[:, None])
     upper = value[:, None] - low
     return list(zip(lower.astype(np.int64).T, upper.T, strict=True))
-
-
-def _whole(z: npt.ArrayLike, n: int) -> IntArray:
-    value = np.asarray(z)
-    if value.shape != (n,) or value.dtype.kind not in "iu":
-        raise ArgumentError(
-            f"z has shape {value.shape} and dtype {value.dtype}; give {n} integers."
-        )
-    return value.astype(np.int64)
 
 
 def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArray]:
@@ -146,7 +141,7 @@ def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArra
         )
     free = ~resolved.pinned
     bound = np.where(tree.is_leaf & free, np.ceil(resolved.lo), -np.inf)
-    # the least value of each sum, from the bounds of its leaves
+    # the bounds of sums that follow from those of their leaves
     least = tree.roll_up(np.ceil(resolved.lo)[tree.leaves])
     if (np.isfinite(resolved.hi) & free).any() or (free & (resolved.lo > least)).any():
         raise UnsupportedError(
