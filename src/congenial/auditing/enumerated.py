@@ -204,11 +204,11 @@ def _box(space: Space, datasets: Values) -> _Box:
     solved, rest, values = _solved(rows, np.concatenate((x[pins], sums)), fixed)
     step = space.mechanism.granularity
 
-    def spans(reach: int) -> list[FloatArray]:
+    def spans(width: int) -> list[FloatArray]:
         out = []
         for at, column in enumerate(columns):
-            first = max(ends.lo[column], low[at] - reach * step)
-            last = min(ends.hi[column], high[at] + reach * step)
+            first = max(ends.lo[column], low[at] - width * step)
+            last = min(ends.hi[column], high[at] + width * step)
             if fixed[at] or at in solved:
                 first = last = float(x[column])
             out.append(np.arange(math.ceil(first / step), math.floor(last / step) + 1) * step)
@@ -270,8 +270,8 @@ def _imaged(
     free, step = _measured(space), queries.granularity
     low, high = datasets[:, free].min(axis=0), datasets[:, free].max(axis=0)
 
-    def spans(reach: int) -> list[FloatArray]:
-        ends = zip(low / step - reach, high / step + reach, strict=True)
+    def spans(width: int) -> list[FloatArray]:
+        ends = zip(low / step - width, high / step + width, strict=True)
         return [np.arange(a, b + 1) * step for a, b in ends]
 
     noisy = _grid(spans, float(queries.scales[free].max()) / step, PROJECTIONS)

@@ -40,8 +40,8 @@ def inference_data(
     datasets: dict[str, Any] = {}
     for group, variables in groups.items():
         dims = ("chain", "draw", "node") if group == "posterior" else ("node",)
-        held = {name: (dims, v[None] if len(dims) == 3 else v) for name, v in variables.items()}
-        datasets[group] = xarray.Dataset(held, coords=node, attrs=attributes)
+        data = {name: (dims, v[None] if len(dims) == 3 else v) for name, v in variables.items()}
+        datasets[group] = xarray.Dataset(data, coords=node, attrs=attributes)
         if group == "posterior":
             draws = datasets[group].sizes["draw"]
             datasets[group] = datasets[group].assign_coords(chain=[0], draw=np.arange(draws))

@@ -247,13 +247,13 @@ def _curves(problem: Problem, nodes: Places, group: Places, mean: FloatArray) ->
     of_mean = np.unique(step)
     gaussian = problem.mechanism.noise.kind == laws.GAUSSIAN
     inverse = 0.5 / scale[once] ** 2 if gaussian else 1.0 / scale[once]
-    reach = np.ceil((np.sqrt(2.0 * _NATS) if gaussian else _NATS) * scale[once]) + 4.0
+    half_width = np.ceil((np.sqrt(2.0 * _NATS) if gaussian else _NATS) * scale[once]) + 4.0
     evidence.family_curves(
         np.append(np.searchsorted(step[once], of_mean), once.size).astype(np.int64),
         y[once],
         inverse,
         gaussian,
-        reach.astype(np.int64),
+        half_width.astype(np.int64),
         np.exp(_APART * of_mean),
         _DISPERSIONS,
         _ZEROS,

@@ -71,8 +71,8 @@ def error_margin_of_noise_sum(
         return int(pairs[1, 0]) * noise_margin(noise, float(pairs[0, 0]), alpha)
     # a Laplace tail falls by e^-40 within 40 scales; the tail of a long sum is nearly normal
     size = pairs[1] * [_width(noise, float(s)) for s in pairs[0]]
-    reach = 80.0 * float(size.max()) + 16.0 * math.sqrt(2.0 * float((number * size**2).sum()))
-    length = 1 << max(6, math.ceil(math.log2(2.0 * reach + 2.0)))
+    half_width = 80.0 * float(size.max()) + 16.0 * math.sqrt(2.0 * float((number * size**2).sum()))
+    length = 1 << max(6, math.ceil(math.log2(2.0 * half_width + 2.0)))
     if length > _GRID:
         parts = alpha / float(number.sum())
         return sum(

@@ -195,7 +195,7 @@ def explain(
     """
     model = build_model(plan, build_domain(checked_plan(plan), base=Path(base)))
     mechanism = choose_method(model)
-    reach, guarantee = margins(model, mechanism), claim(model, mechanism.error_bound)
+    error_margins, guarantee = margins(model, mechanism), claim(model, mechanism.error_bound)
     basis = find_basis(plan, model.domain, Path(base), total=total, counts=counts, seed=COUNTS_SEED)
     asked = total is not None or counts is not None
     drawn = simulated(model, mechanism, basis, asked=asked)
@@ -214,11 +214,11 @@ def explain(
         None
         if plan.privacy.goal is None
         else {plan.level_names[depth]: share for depth, share in model.split.items()},
-        levels(model, reach),
-        reach,
+        levels(model, error_margins),
+        error_margins,
         reversed_levels(model),
         source_missing(plan, Path(base)),
-        nested_sums(model, reach),
+        nested_sums(model, error_margins),
         (*unweighted_source(plan, Path(base)), *odd_names(model.domain)),
         *_remaining(plan, Path(base)),
     )
@@ -226,12 +226,11 @@ def explain(
 
 def _forecasts(model: Model, drawn: Simulated) -> tuple[LevelForecast, ...]:
     own, beside = drawn.own, drawn.beside
+    noise = model.mechanism.noise.name
     return tuple(
         LevelForecast(
             level,
-            None
-            if level.scale is None
-            else expected_noise(level.scale, model.mechanism.noise.name),
+            None if level.scale is None else expected_noise(level.scale, noise),
             None if own is None else own.levels[level.depth].l1,
             None if beside is None else beside.levels[level.depth].l1,
         )

@@ -228,17 +228,9 @@ def split_law(
     ends = evidence.lo, evidence.hi
     measured = Measured(evidence.kind, inverse, evidence.y, *ends, evidence.one_sided)
     order = tree.bottom_up if tree.bottom_up.size else np.arange(n - 1, -1, -1)
-    splits = Splits(
-        tree.children[0],
-        evidence.children,
-        np.asarray(order, np.int64),
-        prior.alpha,
-        total,
-        prior.odds_of(tree),
-        p,
-        slack,
-        evidence.misplaced(center),
-    )
+    shape = tree.children[0], evidence.children, np.asarray(order, np.int64)
+    numbers = prior.alpha, total, prior.odds_of(tree)
+    splits = Splits(*shape, *numbers, p, slack, evidence.misplaced(center))
     first, size, offset = (np.zeros(n, dtype=np.int64) for _ in range(3))
     logs = np.zeros(n)
     table = kernels.upward(tree.parents, measured, splits, nats, first, size, offset, logs)
@@ -262,6 +254,6 @@ def verified_law(
             return found
         center = found.mean
     raise NumericalError(
-        "the messages of the posterior do not reach their error bound; use a prior that is less "
+        "the error of the posterior's messages is above its limit; use a prior that is less "
         "concentrated, or measurements with less noise."
     )
