@@ -30,8 +30,8 @@ from congenial.types import FloatArray
 
 Law = Callable[..., FloatArray]
 
-# Orders at which divergences are compared with rho. A dataset moved by this multiple of a record's
-# change must satisfy the bounds, so few pairs allow large orders.
+# Orders at which divergences are compared with rho. A dataset beyond the pair, by this multiple of
+# its change, must satisfy the bounds, so few pairs allow large orders.
 ORDERS = (2, 3, 8)
 # Relative rounding error of a log probability, apart from the truncation of tables.
 _ROUNDINGS = 2.0**-46
@@ -47,24 +47,21 @@ def may_compute(mechanism: Mechanism, space: Space, guarantee: Guarantee) -> boo
 
 
 def law_of(mechanism: Mechanism) -> Law | None:
-    """Return the law that a mechanism states, or that of the measurements which an image is of."""
+    """Return the law that a mechanism states; for an image, the law of its measurements."""
     if isinstance(mechanism, Moved):
         return mechanism.mechanism.log_prob
     return getattr(mechanism, "log_prob", None)
 
 
 def rounding_of(space: Space, size: float) -> float:
-    """Bound the rounding of sums of log probabilities whose largest is of this size."""
+    """Bound the rounding error of sums of log probabilities up to `size`."""
     return 4.0 * error_limit(space.mechanism.n) + _ROUNDINGS * size
 
 
 def computed(
     mechanism: Mechanism, space: Space, guarantee: Guarantee, pairs: Sequence[Pair]
 ) -> tuple[Finding, ...]:
-    """Compare the losses of pairs with a claim, if a formula covers it.
-
-    Returns one or none.
-    """
+    """Compare the losses of pairs with a claim: one finding, or none if no formula covers it."""
     pure = space.mechanism.noise.measure == "pure"
     log_prob = law_of(mechanism)
     if not pairs or log_prob is None or not may_compute(mechanism, space, guarantee):
@@ -72,12 +69,11 @@ def computed(
     found, worst, points, refused, error = -np.inf, None, 0, 0, 0.0
     for pair in pairs:
         try:
-            lost, tried, size = (
-                _loss(log_prob, pair) if pure else _divergence(log_prob, space, pair)
-            )
+            found_here = _loss(log_prob, pair) if pure else _divergence(log_prob, space, pair)
         except (NumericalError, UnsupportedError):
             refused += 1
             continue
+        lost, tried, size = found_here
         points += tried
         if lost > found:
             found, worst = lost, pair
@@ -86,8 +82,8 @@ def computed(
         return ()
     stated = guarantee.epsilon if guarantee.rho is None else guarantee.rho
     text = (
-        "the loss of each pair at its own datasets, from the law that the mechanism states; under "
-        "one law of the noise it is all of the loss"
+        "the loss of each pair at its own datasets, from the law that the mechanism states; no "
+        "output has a larger loss"
         if pure
         else f"the largest divergence of orders {', '.join(map(str, ORDERS))} over its order, from "
         "the law that the mechanism states; draws compare delta"
@@ -96,18 +92,9 @@ def computed(
         text = f"of the measurements, from which the rest of a release is made: {text}"
     if refused:
         text += f"; the law was not computed at {refused} further pairs"
-    return (
-        Finding(
-            "loss, computed" if pure else "rho, computed",
-            found <= stated + ROUNDING * (1.0 + stated) + error,
-            found,
-            stated,
-            len(pairs) - refused,
-            points,
-            worst,
-            f"{text}.",
-        ),
-    )
+    check = "loss, computed" if pure else "rho, computed"
+    passed, compared = found <= stated + ROUNDING * (1.0 + stated) + error, len(pairs) - refused
+    return (Finding(check, passed, found, stated, compared, points, worst, f"{text}."),)
 
 
 def _loss(log_prob: Law, pair: Pair) -> tuple[float, int, float]:

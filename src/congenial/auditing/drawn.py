@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.mechanism import Mechanism
@@ -29,8 +28,8 @@ MOST_ALONE, _TOGETHER = 12, 8
 # Number of cells of an entry on each side of its value: tested alone, and tested with others.
 _ALONE, _WITH_OTHERS = 1000, 20
 _THRESHOLDS = 400
-# Number of values in the draws above which the ratio of the noise at the changed entries replaces
-# the likelihood ratio; under additive noise both order releases equally.
+# Most values of draws that are scored by the likelihood ratio. More are scored by the noise's ratio
+# at the changed entries, which orders releases of additive noise equally.
 _ORDERED_BY_LAW = 1_000_000
 # Error probability of the bounds that only choose entries.
 _CHOOSING = 1e-4
@@ -47,7 +46,7 @@ class Shares(NamedTuple):
 
 
 def shared_out(draws: Values) -> Shares:
-    """Share draws out: a quarter, a quarter, a half."""
+    """Split draws into a quarter, a quarter and a half."""
     quarter = draws.shape[0] // 4
     return Shares(draws[:quarter], draws[quarter : 2 * quarter], draws[2 * quarter :])
 
@@ -65,33 +64,28 @@ def epsilon_bound(
     chosen: tuple[Score, float, int] | None = None
     for score in _scores(mechanism, space, pair, draws):
         for way in (1, -1):
-            first, second = draws[:: 1 if way > 0 else -1]
-            level, bound = _threshold(
-                way * score(first.choose), way * score(second.choose), guarantee.delta, error
-            )
+            first, second = (way * score(side.choose) for side in draws[::way])
+            level, bound = _threshold(first, second, guarantee.delta, error)
             if bound > best:
                 best, chosen = bound, (score, level, way)
     if chosen is None:
         return 0.0
     score, level, way = chosen
-    first, second = draws[:: 1 if way > 0 else -1]
-    hits = [int((way * score(side.test) >= level).sum()) for side in (first, second)]
-    trials = [side.test.shape[0] for side in (first, second)]
+    hits = [int((way * score(side.test) >= level).sum()) for side in draws[::way]]
+    trials = [side.test.shape[0] for side in draws[::way]]
     lower = probability_bounds(hits[0], trials[0], 0.5 * error)[0] - guarantee.delta
     upper = probability_bounds(hits[1], trials[1], 0.5 * error)[1]
     return max(0.0, math.log(lower / upper)) if lower > 0.0 else 0.0
 
 
 def entry_bounds(pair: Pair, entries: IntArray, draws: tuple[Shares, Shares]) -> FloatArray:
-    """Estimate of the loss at each single entry, shape (k,), to choose among entries."""
+    """Estimated loss at each single entry, shape (k,), by which entries are chosen."""
     found = np.zeros(entries.size)
     for at, entry in enumerate(entries.tolist()):
         score = _learned(pair[0], np.array([entry]), _ALONE, draws)
         first, second = (score(side.choose) for side in draws)
-        found[at] = max(
-            _threshold(first, second, 0.0, _CHOOSING)[1],
-            _threshold(-second, -first, 0.0, _CHOOSING)[1],
-        )
+        ways = (first, second), (-second, -first)
+        found[at] = max(_threshold(*sides, 0.0, _CHOOSING)[1] for sides in ways)
     return found
 
 
@@ -108,33 +102,27 @@ def law_distance(
             values, probabilities = marginal(entry, x)
         except UnsupportedError:
             return 0.0
-        law = np.clip(probabilities, 0.0, 1.0)
-        seen = _tallied(draws.learn[:, entry], values)
-        size = draws.learn.shape[0]
-        more = seen > size * law[:-1] if seen.size < law.size else seen[:-1] > size * law
-        likely = float(law[more].sum())
-        excess = float(_inside(draws.choose[:, entry], values, more).mean()) - likely
+        # the event: values drawn more often than the law says, and all values that the law lacks
+        law = np.append(np.clip(probabilities, 0.0, 1.0), 0.0)
+        seen = np.bincount(_places(draws.learn[:, entry], values), minlength=law.size)
+        event = seen > draws.learn.shape[0] * law
+        event[-1] = True
+        likely = float(law[event].sum())
+        excess = float(event[_places(draws.choose[:, entry], values)].mean()) - likely
         if excess > best:
-            best, chosen = excess, (entry, values, more, likely)
+            best, chosen = excess, (entry, values, event, likely)
     if chosen is None:
         return 0.0
-    entry, values, more, likely = chosen
-    hits = int(_inside(draws.test[:, entry], values, more).sum())
+    entry, values, event, likely = chosen
+    hits = int(event[_places(draws.test[:, entry], values)].sum())
     lower, _ = probability_bounds(hits, draws.test.shape[0], error)
     return max(0.0, lower - likely - _MARGINAL_ERROR)
 
 
-def _tallied(drawn: Values, values: Values) -> IntArray:
-    """Number of draws of each of ascending values, and then of any other value."""
+def _places(drawn: Values, values: Values) -> IntArray:
+    """Position of each draw among ascending values; their number if it is another value."""
     at = np.minimum(np.searchsorted(values, drawn), values.size - 1)
-    at = np.where(values[at] == drawn, at, values.size)
-    return np.bincount(at, minlength=values.size + 1)
-
-
-def _inside(drawn: Values, values: Values, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Whether each draw is one of the chosen values, or none of those that the law has."""
-    at = np.minimum(np.searchsorted(values, drawn), values.size - 1)
-    return np.where(values[at] == drawn, chosen[at], True)
+    return np.where(values[at] == drawn, at, values.size)
 
 
 def _scores(
@@ -144,11 +132,17 @@ def _scores(
     x, other = pair
     changed = np.flatnonzero(x != other)
     alone = [changed[i : i + 1] for i in range(min(changed.size, MOST_ALONE))]
-    scores = [
-        _matches(x, other, changed),
-        _released_whole(x, other),
-        *(_learned(x, columns, _ALONE, draws) for columns in alone),
-    ]
+
+    def matches(z: Values) -> FloatArray:
+        """Number of changed entries that equal those of a dataset."""
+        one, two = z[:, changed] == x[changed], z[:, changed] == other[changed]
+        return np.asarray(one.sum(axis=1) - two.sum(axis=1), dtype=np.float64)
+
+    def whole(z: Values) -> FloatArray:
+        """Whether a release is a dataset itself."""
+        return np.asarray((z == x).all(axis=1) - (z == other).all(axis=1).astype(np.float64))
+
+    scores = [matches, whole, *(_learned(x, columns, _ALONE, draws) for columns in alone)]
     if changed.size > 1:
         scores.append(_learned(x, changed[-_TOGETHER:], _WITH_OTHERS, draws))
     if space is not None:
@@ -166,30 +160,12 @@ def _scores(
 
 
 def _likelihood(log_prob: Callable[..., FloatArray], x: Values, other: Values) -> Score:
+    """Log likelihood ratio by the stated law."""
+
     def score(z: Values) -> FloatArray:
         with np.errstate(invalid="ignore"):
             ratio = log_prob(z, x) - log_prob(z, other)
         return np.asarray(np.nan_to_num(ratio, nan=0.0, posinf=1e300, neginf=-1e300))
-
-    return score
-
-
-def _matches(x: Values, other: Values, changed: IntArray) -> Score:
-    """Number of entries that are exactly those of a dataset."""
-
-    def score(z: Values) -> FloatArray:
-        one, two = z[:, changed] == x[changed], z[:, changed] == other[changed]
-        return np.asarray(one.sum(axis=1) - two.sum(axis=1), dtype=np.float64)
-
-    return score
-
-
-def _released_whole(x: Values, other: Values) -> Score:
-    """Whether a release is a dataset itself."""
-
-    def score(z: Values) -> FloatArray:
-        one, two = (z == x).all(axis=1), (z == other).all(axis=1)
-        return np.asarray(one.astype(np.float64) - two)
 
     return score
 
@@ -221,13 +197,11 @@ def _learned(x: Values, columns: IntArray, width: int, draws: tuple[Shares, Shar
     learned = np.concatenate([cells(side.learn) for side in draws])
     known, at = np.unique(learned, return_inverse=True)
     first = draws[0].learn.shape[0]
-    seen = [np.bincount(part, minlength=known.size) for part in (at[:first], at[first:])]
-    ratio = np.log((seen[0] + 0.5) / (seen[1] + 0.5))
+    seen = [np.bincount(part, minlength=known.size + 1) for part in (at[:first], at[first:])]
+    ratio = np.log((seen[0] + 0.5) / (seen[1] + 0.5))  # the last, of cells never seen, is 0
 
     def score(z: Values) -> FloatArray:
-        key = cells(z)
-        where = np.minimum(np.searchsorted(known, key), known.size - 1)
-        return np.where(known[where] == key, ratio[where], 0.0)
+        return np.asarray(ratio[_places(cells(z), known)])
 
     return score
 
@@ -242,7 +216,7 @@ def _threshold(
         pooled = pooled[np.linspace(0, pooled.size - 1, _THRESHOLDS).astype(np.int64)]
     size = first.size
     hits = [size - np.searchsorted(side, pooled) for side in (first, second)]
-    # the bounds of the half that counts, by the normal law: choosing need not be exact
+    # normal approximations of the bounds from the test half; choosing need not be exact
     z = math.sqrt(2.0 * math.log(1.0 / error))
     lower = _wilson(hits[0] / size, 2 * size, -z) - delta
     upper = _wilson(hits[1] / size, 2 * size, z)
@@ -253,6 +227,7 @@ def _threshold(
 
 
 def _wilson(share: FloatArray, trials: int, z: float) -> FloatArray:
+    """End of the Wilson interval of a probability, z standard errors from its centre."""
     centre = share + 0.5 * z * z / trials
     half = z * np.sqrt(share * (1.0 - share) / trials + 0.25 * z * z / trials**2)
     return np.asarray((centre + half) / (1.0 + z * z / trials))

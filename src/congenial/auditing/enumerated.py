@@ -1,8 +1,8 @@
 """The largest privacy loss over all small neighbouring datasets, by enumeration.
 
 Conditional laws come from the mechanism's own `log_prob`, whose normaliser comes from the tables
-that draw releases. The law of an image is that of noisy values in a box, each moved by the
-mechanism's own projection; mass outside the box counts in the claim's favour.
+that draw releases. The law of an image comes from noisy values in a box, each moved by the
+mechanism's own projection. Mass outside the box counts in the claim's favour.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from congenial.noise.additive import Additive
 from congenial.randomness import seeded
 from congenial.types import FloatArray, IntArray, Values
 
-# Limits: entries, datasets, outputs of a group of datasets, and projections of a group.
+# Most entries, datasets, outputs of a group of datasets, and projections of a group.
 ENTRIES, DATASETS, OUTPUTS, PROJECTIONS = 10, 400, 20_000, 4_000
-# Losses are compared up to rounding of this size.
+# Relative rounding error up to which losses are compared.
 ROUNDING = 1e-9
-# Equal images of different noisy values may differ in their last digits.
+# Decimals to which images are compared: equal images may differ by rounding.
 _DIGITS = 9
-# Mass of noisy values that an enumeration may leave out; it counts in the claim's favour.
+# Most mass of noisy values outside the enumeration; it counts in the claim's favour.
 _MOST_OUTSIDE = 0.02
-# Number of fixed tapes of random words that break the ties of an integer image.
+# Number of seeds for the random words that break the ties of an integer image.
 _TAPES = 2
 
 
@@ -45,7 +45,11 @@ def can_enumerate(mechanism: Mechanism, space: Space, datasets: Values) -> bool:
     if not space.mechanism.noise.discrete or space.entries.size > ENTRIES:
         return False
     if isinstance(mechanism, Imaged | TopDown):
-        return _outside(space) <= _MOST_OUTSIDE
+        # estimated mass of noisy values outside the box whose images are enumerated
+        scales = space.mechanism.scales[_measured(space)]
+        width = PROJECTIONS ** (1.0 / max(1, scales.size)) - 1.0
+        outside = np.exp(-0.5 * width * space.mechanism.granularity / scales).sum()
+        return bool(outside <= _MOST_OUTSIDE)
     log_prob: Callable[..., object] | None = getattr(mechanism, "log_prob", None)
     if log_prob is None:
         return False
@@ -104,33 +108,24 @@ def enumerated(
                 if lost > found:
                     found, worst = lost, (one, other)
                     relaxed = at_delta(p, q, guarantee.delta, out)
-    stated = guarantee.epsilon
+    stated, compared = guarantee.epsilon, len(joined)
     which = f"{len(datasets)} datasets"
     which += f" of at most {total} records" if pairs is None else " that were given"
-    loss = Finding(
-        "loss, enumerated",
-        found <= stated + ROUNDING * (1.0 + stated),
-        found,
-        stated,
-        len(joined),
-        outputs,
-        (datasets[worst[0]], datasets[worst[1]]),
+    text = (
         f"all pairs of neighbours among {which}; at delta {guarantee.delta:.2g} the worst pair "
-        f"needs epsilon {relaxed:.6g}.",
+        f"needs epsilon {relaxed:.6g}."
     )
-    if isinstance(mechanism, Mixture):  # its parts may be densities of what they measure alone
+    passed = found <= stated + ROUNDING * (1.0 + stated)
+    pair = datasets[worst[0]], datasets[worst[1]]
+    loss = Finding("loss, enumerated", passed, found, stated, compared, outputs, pair, text)
+    if isinstance(mechanism, Mixture):  # the parts' densities may be of different queries
         return (loss,)
-    mass = Finding(
-        "mass, enumerated",
-        heaviest <= 1.0 + ROUNDING,
-        heaviest,
-        1.0,
-        len(joined),
-        outputs,
-        None,
+    text = (
         "the largest sum of a law's probabilities over the outputs compared; more than 1 shows a "
-        "wrong normaliser.",
+        "wrong normaliser."
     )
+    passed = heaviest <= 1.0 + ROUNDING
+    mass = Finding("mass, enumerated", passed, heaviest, 1.0, compared, outputs, None, text)
     return loss, mass
 
 
@@ -171,7 +166,7 @@ def _largest(p: FloatArray, q: FloatArray, missing: float) -> float:
 def _laws(
     mechanism: Mechanism, space: Space, datasets: Values
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Log probabilities, (datasets, outputs), and the mass that may be missing, (datasets,)."""
+    """Log probabilities, (datasets, outputs), and the mass left out of them, (datasets,)."""
     if isinstance(mechanism, Imaged | TopDown):
         return _imaged(mechanism, space, datasets)
     outputs = _outputs(space, datasets)
@@ -182,7 +177,7 @@ def _laws(
 
 @dataclass(frozen=True, eq=False)
 class _Box:
-    """Releases around datasets: columns of a basis, some of them determined by the others."""
+    """Releases near datasets, as sums of a basis; some coefficients determine the others."""
 
     basis: IntArray
     solved: list[int]
@@ -202,18 +197,21 @@ def _box(space: Space, datasets: Values) -> _Box:
         basis, columns = space.incidence, space.entries
     low, high = datasets[:, columns].min(axis=0), datasets[:, columns].max(axis=0)
     fixed = resolved.pinned[columns]
-    solved, rest, values = _solved(*_sums(space, basis, x), fixed)
+    # sums of the basis's coefficients that every output has, and their values
+    matrix, sums = space.alternatives[0].equalities
+    pins = space.alternatives[0].pinned
+    rows = np.vstack((basis[:, pins].T, np.rint(basis @ matrix.T).astype(np.int64).T))
+    solved, rest, values = _solved(rows, np.concatenate((x[pins], sums)), fixed)
     step = space.mechanism.granularity
 
-    def spans(reach: int) -> list[FloatArray]:
+    def spans(width: int) -> list[FloatArray]:
         out = []
         for at, column in enumerate(columns):
-            first = max(ends.lo[column], low[at] - reach * step)
-            last = min(ends.hi[column], high[at] + reach * step)
+            first = max(ends.lo[column], low[at] - width * step)
+            last = min(ends.hi[column], high[at] + width * step)
             if fixed[at] or at in solved:
                 first = last = float(x[column])
-            start = math.ceil(first / step)
-            out.append(np.arange(start, math.floor(last / step) + 1) * step)
+            out.append(np.arange(math.ceil(first / step), math.floor(last / step) + 1) * step)
         return out
 
     return _Box(basis, solved, rest, values, spans)
@@ -223,9 +221,7 @@ def _outputs(space: Space, datasets: Values) -> Values:
     """Releases to compare: all near the datasets, which agree on the exact counts."""
     box, step = _box(space, datasets), space.mechanism.granularity
     finite = space.mechanism.scales[np.isfinite(space.mechanism.scales)]
-    most = math.ceil(30.0 * float(finite.max(initial=1.0)) / step) + 1
-    chosen = box.spans(_reach(most, lambda reach: _size(box.spans(reach)), OUTPUTS))
-    cells = np.stack(np.meshgrid(*chosen, indexing="ij"), axis=-1).reshape(-1, len(chosen))
+    cells = _grid(box.spans, float(finite.max(initial=1.0)) / step, OUTPUTS)
     cells[:, box.solved] = box.values - cells @ box.rest.T
     z = cells @ box.basis
     z = z.astype(np.int64) if step == 1.0 else z
@@ -235,15 +231,6 @@ def _outputs(space: Space, datasets: Values) -> Values:
 def _pinned(space: Space) -> npt.NDArray[np.bool_]:
     """Whether each count is published exactly by some alternative of the invariant."""
     return np.asarray(np.logical_or.reduce([resolved.pinned for resolved in space.alternatives]))
-
-
-def _sums(space: Space, basis: IntArray, x: Values) -> tuple[IntArray, FloatArray]:
-    """Sums of the columns of the basis that every output has, and their values."""
-    resolved = space.alternatives[0]
-    pins = basis[:, resolved.pinned].T
-    matrix, value = resolved.equalities
-    rows = np.vstack((pins, np.rint(basis @ matrix.T).astype(np.int64).T))
-    return rows, np.concatenate((x[resolved.pinned], value))
 
 
 def _solved(
@@ -262,7 +249,8 @@ def _solved(
             continue
         at = int(can[-1])
         sign = int(rows[r, at])
-        rows[r], values[r] = sign * rows[r], sign * values[r]
+        rows[r] *= sign
+        values[r] *= sign
         times = rows[:, at].copy()
         times[r] = 0
         rows -= times[:, None] * rows[r]
@@ -277,30 +265,24 @@ def _solved(
 def _imaged(
     mechanism: Imaged | TopDown, space: Space, datasets: Values
 ) -> list[tuple[FloatArray, FloatArray]]:
-    """Laws of an image, one for each tape of words that breaks ties."""
+    """Laws of an image, one for each seed of the words that break ties."""
     queries: Additive = mechanism.mechanism
     free, step = _measured(space), queries.granularity
     low, high = datasets[:, free].min(axis=0), datasets[:, free].max(axis=0)
-    most = math.ceil(30.0 * float(queries.scales[free].max()) / step) + 1
 
-    def spans(reach: int) -> list[FloatArray]:
-        ends = zip(low / step - reach, high / step + reach, strict=True)
+    def spans(width: int) -> list[FloatArray]:
+        ends = zip(low / step - width, high / step + width, strict=True)
         return [np.arange(a, b + 1) * step for a, b in ends]
 
-    chosen = spans(_reach(most, lambda reach: _size(spans(reach)), PROJECTIONS))
-    noisy = np.stack(np.meshgrid(*chosen, indexing="ij"), axis=-1).reshape(-1, free.size)
+    noisy = _grid(spans, float(queries.scales[free].max()) / step, PROJECTIONS)
     y = np.tile(datasets[0].astype(np.float64), (len(noisy), 1))
     y[:, free] = noisy
     scales = queries.scales[free]
     log_pmf = np.array([queries.noise.log_pmf(noisy - x[free], scales).sum(1) for x in datasets])
     missing = np.maximum(1.0 - np.exp(log_pmf).sum(axis=1), 0.0)
     out = []
-    move, whole = (
-        (mechanism.apply, True)
-        if isinstance(mechanism, TopDown)
-        else (mechanism.projector.apply, mechanism.integer)
-    )
-    for tape in range(_TAPES if whole else 1):
+    move = mechanism.apply if isinstance(mechanism, TopDown) else mechanism.projector.apply
+    for tape in range(_TAPES if mechanism.whole else 1):
         images = np.array([move(row, seeded(tape)) for row in y])
         _, cell = np.unique(np.round(images, _DIGITS) + 0.0, axis=0, return_inverse=True)
         cell = cell.ravel()
@@ -315,17 +297,13 @@ def _measured(space: Space) -> IntArray:
     return np.flatnonzero(np.isfinite(space.mechanism.scales) & ~space.alternatives[0].pinned)
 
 
-def _outside(space: Space) -> float:
-    """Estimate of the mass of noisy values outside the box whose images are enumerated."""
-    scales = space.mechanism.scales[_measured(space)]
-    half = 0.5 * (PROJECTIONS ** (1.0 / max(1, scales.size)) - 1.0) * space.mechanism.granularity
-    return float(np.exp(-half / scales).sum())
-
-
 def _size(spans: list[FloatArray]) -> int:
     return math.prod(span.size for span in spans)
 
 
-def _reach(most: int, size: Callable[[int], int], limit: int) -> int:
-    """Largest reach up to `most` that keeps to the limit; 1 at least."""
-    return max(1, bisect_right(range(1, most + 1), limit, key=size))
+def _grid(spans: Callable[[int], list[FloatArray]], scale: float, limit: int) -> FloatArray:
+    """Return all points of a box, at most 30 scales wide to each side and within the limit."""
+    most = range(1, math.ceil(30.0 * scale) + 2)
+    width = max(1, bisect_right(most, limit, key=lambda width: _size(spans(width))))
+    axes = spans(width)
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))

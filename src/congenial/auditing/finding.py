@@ -84,16 +84,9 @@ class Audit:
     def __str__(self) -> str:
         """Return a line for each finding, and the limits of an audit."""
         head = ("", "check", "found", "stated", "pairs", "outputs")
-        body = [
-            (
-                "ok" if f.passed else "FAILED",
-                f.check,
-                f"{f.found:.6g}",
-                f"{f.stated:.6g}",
-                f"{f.pairs:,}",
-                f"{f.outputs:,}",
-            )
-            for f in self.findings
-        ]
+        body = []
+        for f in self.findings:
+            numbers = f"{f.found:.6g}", f"{f.stated:.6g}", f"{f.pairs:,}", f"{f.outputs:,}"
+            body.append(("ok" if f.passed else "FAILED", f.check, *numbers))
         findings = [f"{f.check}: {f.text}" for f in self.findings]
         return "\n".join([*aligned((head, *body)), "", *findings, "", LIMITS])

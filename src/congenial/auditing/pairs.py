@@ -22,7 +22,7 @@ from congenial.types import BoolArray, IntArray
 
 # Most pairs of one mechanism, and most values in all their datasets.
 _LEAST_PAIRS, _MOST_PAIRS, _VALUES = 24, 256, 4_000_000
-# With more queries than this, datasets have few different counts, whose laws are found sooner.
+# Beyond this number of queries, datasets have few different counts, so their laws are faster.
 _MANY = 20_000
 # Least size of a large count, in noise scales; bounds at 0 do not matter there.
 _SCALES = 60.0
@@ -70,7 +70,7 @@ def shaped_pairs(space: Space, origin: int, destination: int | None) -> Iterator
     seen: set[bytes] = set()
     for (inner, outer), (one, other) in itertools.product(shapes, ends):
         around = _regions(space, one)[::-1]
-        beside = [_none(space)] if other is None else _regions(space, other)
+        beside = [np.zeros_like(around[0])] if other is None else _regions(space, other)
         for first, second, end in itertools.product(around, beside, (outer, inner)):
             base = np.where(first | second, inner, outer)
             # a full cell must have room for the record
@@ -95,9 +95,9 @@ def random_pairs(
 def random_moves(
     space: Space, neighbours: Neighbours, source: Randomness
 ) -> Iterator[tuple[int, int | None]]:
-    """Yield moves of one record that keep what is fixed, until every cell was in one.
+    """Yield moves of one record that keep all fixed sums, in random order, until all cells moved.
 
-    The order is random. Cells whose records cannot move to another cell are left out.
+    Cells whose records cannot move to another cell are left out.
     """
     size = space.entries.size
     order = np.argsort(source.bits(size), kind="stable")
@@ -119,7 +119,7 @@ def random_moves(
 
 
 def everyone_moves(space: Space, neighbours: Neighbours, source: Randomness) -> Pair | None:
-    """Return two datasets that differ by a record in every cell; for screening, not neighbours."""
+    """Return two datasets that differ by a record in every cell; they are not neighbours."""
     change = np.zeros(space.entries.size, dtype=np.int64)
     for one, other in random_moves(space, neighbours, source):
         if change[one] == 0 and (other is None or change[other] == 0):
@@ -134,7 +134,7 @@ def everyone_moves(space: Space, neighbours: Neighbours, source: Randomness) -> 
 
 
 def untouched(space: Space, pairs: Sequence[Pair]) -> BoolArray:
-    """Whether each entry could change between neighbours, and changes in no pair, shape (n,)."""
+    """Whether each entry can change between neighbours but changes in no pair, shape (n,)."""
     out = ~space.determined
     for one, other in pairs:
         out &= one == other
@@ -164,27 +164,18 @@ def _ends(space: Space) -> tuple[IntArray, IntArray]:
     return low.astype(np.int64), high.astype(np.int64)
 
 
-def _none(space: Space) -> BoolArray:
-    return np.zeros(space.entries.size, dtype=np.bool_)
-
-
 def _regions(space: Space, cell: int) -> list[BoolArray]:
     """Growing sets of cells around one cell, from that cell alone to all cells."""
     chain = space.counting.chain
-    alone = _none(space)
-    alone[cell] = True
+    alone = np.arange(space.entries.size) == cell
     found = [alone, np.ones_like(alone)]
     found += [(chain == entry).any(axis=0) for entry in chain[:, cell].tolist() if entry >= 0]
     found.sort(key=lambda region: int(region.sum()))
-    different = [found[0]]
-    for region in found[1:]:
-        if not np.array_equal(region, different[-1]):
-            different.append(region)
-    return different
+    return [a for a, b in zip(found, [None, *found], strict=False) if not np.array_equal(a, b)]
 
 
 def _random_counts(space: Space, source: Randomness, at: int, kinds: int | None) -> IntArray:
-    """Counts of one of several kinds, in turn: few records, sparse, small, crowded in places."""
+    """Counts of four kinds, in turn: few records, sparse, small, crowded in places."""
     low, high = _ends(space)
     size = low.size
     words = source.bits(2 * size + _FEW)
@@ -205,9 +196,9 @@ def _random_counts(space: Space, source: Randomness, at: int, kinds: int | None)
 
 
 def _within(space: Space, base: IntArray) -> IntArray:
-    """Change counts of cells until bounds of their sums hold and have room for one record.
+    """Change counts of cells so that the bounds of their sums hold with room for one record.
 
-    One pass from the finest sums up does so for most bounds; `Space.allows` judges the result.
+    One pass from the finest sums up suffices for most bounds; `Space.allows` checks the result.
     """
     lo, hi = space.hull.lo, np.floor(space.hull.hi)
     sums = np.setdiff1d(np.flatnonzero((lo > 0.0) | np.isfinite(hi)), space.entries)

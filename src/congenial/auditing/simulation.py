@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import numpy as np
 
@@ -28,24 +29,23 @@ from congenial.inference.best_table import MOST_WORK, BestTable, work
 from congenial.randomness import Randomness
 from congenial.types import IntArray, Values
 
-# Most entries whose laws are tested; fewer in large trees, to bound the time.
+# Most entries that a screen tests, most whose laws are tested, and most values of such laws, which
+# bounds the time in large trees.
 _SCREENED, _LAWS, _OF_ALL = 512, 400, 2_000_000
 # Number of entries with the largest bounds in a screen, whose pairs are then compared.
 _HARDEST = 3
-# Best tables worked out from the draws of a dataset's measurements, and their values; the products
-# of one pass over all tables of an audit.
+# Most best tables of the draws at one dataset, most values of these, and most products of one pass
+# over all tables of an audit.
 _TABLES, _TABLE_VALUES, _TABLE_WORK = 4, 400_000, 2e10
 
 
 @dataclass
 class _Seen:
-    """The bounds found at each pair at which draws were possible."""
+    """The numbers found by each check, each with its pair."""
 
-    pairs: list[Pair] = field(default_factory=list)
-    bounds: list[float] = field(default_factory=list)
-    broken: list[float] = field(default_factory=list)
-    laws: list[float] = field(default_factory=list)
-    of_laws: list[Pair] = field(default_factory=list)
+    losses: list[tuple[float, Pair]] = field(default_factory=list)
+    laws: list[tuple[float, Pair]] = field(default_factory=list)
+    broken: list[tuple[float, Pair]] = field(default_factory=list)
     refused: int = 0
     reason: str = ""
 
@@ -63,10 +63,10 @@ class Screen:
 def screened(
     mechanism: Mechanism, space: Space, neighbours: Neighbours, draws: int, rng: Randomness
 ) -> Screen | None:
-    """Find the entries with the largest loss in the whole tree; None if nothing can be drawn.
+    """Find the entries with the largest losses; None if nothing can be drawn.
 
-    Each entry is tested alone, between two datasets that differ in all cells. Pairs for the worst
-    entries are compared by fresh draws later.
+    Each entry is tested alone, between two datasets that differ in all cells. Fresh draws compare
+    the pairs for the worst entries later.
     """
     pair = everyone_moves(space, neighbours, rng)
     if pair is None:
@@ -104,19 +104,18 @@ def simulated(
         if drawn is None:
             continue
         sides = shared_out(drawn[0]), shared_out(drawn[1])
-        seen.bounds.append(epsilon_bound(mechanism, space, pair, sides, guarantee, each))
+        bound = epsilon_bound(mechanism, space, pair, sides, guarantee, each)
+        seen.losses.append((bound, pair))
         if lawful:
             entries = np.flatnonzero(pair[0] != pair[1])[:MOST_ALONE]
-            each_side = zip(pair, sides, strict=True)
-            seen.of_laws.append(pair)
-            seen.laws.append(
-                max(law_distance(mechanism, x, entries, side, each) for x, side in each_side)
-            )
+            both = zip(pair, sides, strict=True)
+            distance = max(law_distance(mechanism, x, entries, side, each) for x, side in both)
+            seen.laws.append((distance, pair))
         if space is not None and len(seen.broken) < tabled:
             tables = [_tables(mechanism, z, rng) for z in drawn]
-            both = zip(pair, tables, strict=True)
-            seen.broken.append(max(1.0 - float(space.satisfied(z, x).mean()) for x, z in both))
-    if not seen.bounds:
+            kept = [space.satisfied(z, x).mean() for x, z in zip(pair, tables, strict=True)]
+            seen.broken.append((1.0 - float(min(kept)), pair))
+    if not seen.losses:
         raise ArgumentError(
             f"no release could be drawn at any of {len(pairs)} pairs of made-up datasets, since "
             f"{seen.reason.rstrip('.')}; give pairs=[(x, other), ...] like the data."
@@ -124,8 +123,8 @@ def simulated(
     if lawful and screen is not None and space is not None:
         free = np.flatnonzero(~space.hull.pinned)
         entries = _some(free, min(_LAWS, max(8, _OF_ALL // space.mechanism.n)), rng)
-        seen.of_laws.append(screen.pair)
-        seen.laws.append(law_distance(mechanism, screen.pair[0], entries, screen.sides[0], each))
+        distance = law_distance(mechanism, screen.pair[0], entries, screen.sides[0], each)
+        seen.laws.append((distance, screen.pair))
     what = (
         f"simulated measurements (the tables follow from them{'' if tabled else ', and take long'})"
         if isinstance(mechanism, BestTable)
@@ -137,7 +136,7 @@ def simulated(
 def _drawn(
     mechanism: Mechanism, pair: Pair, draws: int, rng: Randomness, seen: _Seen
 ) -> list[Values] | None:
-    """Draw at both datasets; None, with the reason noted, if one or both are refused."""
+    """Draw at both datasets; None, with the reason in `seen`, if one or both are refused."""
     drawn = []
     for x in pair:
         try:
@@ -145,20 +144,17 @@ def _drawn(
         except (NumericalError, UnsupportedError) as cause:
             seen.reason = str(cause)
     if len(drawn) == 2:
-        seen.pairs.append(pair)
         return drawn
     if drawn:  # one refusal distinguishes the two datasets
-        seen.pairs.append(pair)
-        seen.bounds.append(math.inf)
-        seen.broken.append(0.0)
+        seen.losses.append((math.inf, pair))
     seen.refused += not drawn
     return None
 
 
 def _of_one(mechanism: Mechanism, x: Values, draws: int, rng: Randomness) -> Values:
-    """Draw at one dataset: releases, or of a best table the measurements, since tables take long.
+    """Draw releases at one dataset; for a best table, measurements, because tables take long.
 
-    A table follows from its measurements alone, so that its loss is at most theirs.
+    A table is computed from its measurements alone, so its loss is at most theirs.
     """
     if isinstance(mechanism, BestTable):
         return np.asarray(mechanism.measure(x, draws, rng))
@@ -166,7 +162,7 @@ def _of_one(mechanism: Mechanism, x: Values, draws: int, rng: Randomness) -> Val
 
 
 def _tables(mechanism: Mechanism, drawn: Values, rng: Randomness) -> Values:
-    """Return releases; of measurements some first tables."""
+    """Return releases; for measurements of a best table, the tables of the first few."""
     if isinstance(mechanism, BestTable):
         return np.array([mechanism.apply(y, rng) for y in drawn[: _tables_each(mechanism)]])
     return drawn
@@ -181,7 +177,7 @@ def _pairs_with_tables(mechanism: Mechanism, pairs: int) -> int:
     if not isinstance(mechanism, BestTable):
         return pairs
     products = work(mechanism.mechanism)
-    if products > MOST_WORK:  # the closest table is released, and found soon
+    if products > MOST_WORK:  # the closest table is released, which is fast
         return pairs
     return min(pairs, int(_TABLE_WORK / (2 * _tables_each(mechanism) * products)))
 
@@ -199,42 +195,21 @@ def _findings(
     )
     if seen.refused:
         loss += f"; {seen.refused} further pairs were refused on both sides: {seen.reason}"
-    if any(map(math.isinf, seen.bounds)):
+    if any(math.isinf(bound) for bound, _ in seen.losses):
         loss += f"; inf where one dataset of a pair is refused alone: {seen.reason}"
+    law = f"a lower bound on the distance of draws from the stated marginal laws; {text}"
     checks = [
-        ("loss", seen.bounds, guarantee.epsilon, seen.pairs, loss),
-        (
-            "law",
-            seen.laws,
-            guarantee.sampler_error,
-            seen.of_laws,
-            f"a lower bound on the distance of draws from the stated marginal laws; {text}",
-        ),
-        (
-            "invariant",
-            seen.broken,
-            0.0,
-            seen.pairs,
-            "the share of draws that violate the invariant",
-        ),
+        ("loss", seen.losses, guarantee.epsilon, loss),
+        ("law", seen.laws, guarantee.sampler_error, law),
+        ("invariant", seen.broken, 0.0, "the share of draws that violate the invariant"),
     ]
     out = []
-    for name, values, stated, pairs, text in checks:
+    for name, values, stated, text in checks:
         if values:
-            at = int(np.argmax(values))
-            found = values[at]
-            out.append(
-                Finding(
-                    f"{name}, from draws",
-                    found <= stated,
-                    found,
-                    stated,
-                    len(values),
-                    draws,
-                    pairs[at],
-                    f"{text.rstrip('.')}.",
-                )
-            )
+            found, pair = max(values, key=itemgetter(0))
+            check, passed = f"{name}, from draws", found <= stated
+            sentence = f"{text.rstrip('.')}."
+            out.append(Finding(check, passed, found, stated, len(values), draws, pair, sentence))
     return out
 
 

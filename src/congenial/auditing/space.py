@@ -27,13 +27,13 @@ from congenial.types import IntArray, Values
 
 # Number of records in a crowded leaf.
 CROWD = 10_000
-# Most count vectors tried if fixed sums leave few datasets, and most in memory at a time.
+# Most count vectors that are tried if fixed sums allow few datasets, and most in memory at once.
 CANDIDATES, BLOCK = 200_000, 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The queries, and the invariant of every dataset and release."""
+    """The queries, and the invariant that every dataset and release satisfies."""
 
     mechanism: Additive
     # The invariant's alternatives, one unless it is a union.
@@ -79,7 +79,8 @@ class Space:
         array = np.asarray(counts, dtype=np.int64)
         if array.ndim > 1:
             return np.asarray(array @ self.incidence)
-        out = np.zeros(self.mechanism.n, dtype=np.int64)  # too large a table for large trees
+        # large trees have single vectors only, and an incidence matrix too large for memory
+        out = np.zeros(self.mechanism.n, dtype=np.int64)
         for entries in self.counting.chain:
             np.add.at(out, entries[entries >= 0], array[entries >= 0])
         return out
@@ -132,7 +133,7 @@ class Space:
         return sorted(set(found))
 
     def replaced(self, one: Values, other: Values) -> float:
-        """Return the number of records in which two datasets differ; inf if their totals differ."""
+        """Return how many records two datasets differ in; inf if their totals differ."""
         change = (other - one)[self.entries]
         return float(np.abs(change).sum()) / 2.0 if change.sum() == 0 else math.inf
 
@@ -165,22 +166,18 @@ class Space:
         if joint is not None:
             return joint.move
         move = worst_move(cost, resolved, self.counted, neighbours)
+        at_origin = np.asarray(self.entries == move.origin, dtype=np.int64)
         if move.destination is None:
-            return np.asarray(self.entries == move.origin, dtype=np.int64)
-        gains = np.asarray(self.entries == move.destination, dtype=np.int64)
-        gains[self.entries == move.origin] = -1
-        return gains
-
-    def count(self, total: int) -> int:
-        """Return the number of count vectors of at most `total` records, without bounds."""
-        return math.comb(total + self.entries.size, total)
+            return at_origin
+        return np.asarray(self.entries == move.destination, dtype=np.int64) - at_origin
 
     def fits(self, total: int, most: int) -> bool:
         """Whether at most `most` datasets of at most `total` records are to be compared."""
-        if self.count(total) <= most:
+        vectors = math.comb(total + self.entries.size, total)
+        if vectors <= most:
             return True
-        # fixed sums may leave only a few of many
-        if self.count(total) > CANDIDATES or not self.alternatives[0].equalities[1].size:
+        # fixed sums may allow only a few of them
+        if vectors > CANDIDATES or not self.alternatives[0].equalities[1].size:
             return False
         return len(list(itertools.islice(self.datasets(total), most + 1))) <= most
 
@@ -193,8 +190,13 @@ def moved_at_once(guarantee: Guarantee) -> int:
 def space_of(mechanism: Mechanism) -> Space | None:
     """Find the space of a mechanism; None where its queries are unknown."""
     if isinstance(mechanism, OnGrid):
-        inner = space_of(mechanism.inner)
-        return None if inner is None else _off_units(inner, mechanism)
+        inner, whole = space_of(mechanism.inner), mechanism.mechanism
+        first = whole.parts[0] if isinstance(whole, Mixture) else whole
+        if inner is not None:
+            unit = 1.0 / mechanism.granularity
+            alternatives = tuple(one.in_units(unit) for one in inner.alternatives)
+            inner = Space(first if isinstance(first, Additive) else inner.mechanism, alternatives)
+        return inner
     if isinstance(mechanism, ConditionedMixture):
         return Space(mechanism.parts[0].mechanism, mechanism.alternatives)
     if isinstance(mechanism, Mixture):
@@ -202,19 +204,10 @@ def space_of(mechanism: Mechanism) -> Space | None:
         if isinstance(first, Additive):
             return Space(first, (resolve_invariant(Invariant(()), first.n, first.domain),))
         return space_of(first)
-    queries, resolved = getattr(mechanism, "mechanism", None), getattr(mechanism, "resolved", None)
-    if isinstance(queries, Additive) and isinstance(resolved, ResolvedInvariant):
-        return Space(queries, (resolved,))
+    asked, resolved = getattr(mechanism, "mechanism", None), getattr(mechanism, "resolved", None)
+    if isinstance(asked, Additive) and isinstance(resolved, ResolvedInvariant):
+        return Space(asked, (resolved,))
     return None
-
-
-def _off_units(inner: Space, grid: OnGrid) -> Space:
-    whole = grid.mechanism
-    first = whole.parts[0] if isinstance(whole, Mixture) else whole
-    alternatives = tuple(
-        resolved.in_units(1.0 / grid.granularity) for resolved in inner.alternatives
-    )
-    return Space(first if isinstance(first, Additive) else inner.mechanism, alternatives)
 
 
 def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int, ...]]:

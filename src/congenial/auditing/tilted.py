@@ -34,9 +34,9 @@ from congenial.imaging.noisy import Moved
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, Values
 
-# Number of pairs whose deltas are compared, of draws that choose one pair, and the error of bounds.
+# Most pairs whose deltas are compared, and the draws that choose one, with the error of the bounds.
 _PAIRS, _PILOT, _CHOOSING = 12, 400, 0.05
-# Most values of draws whose probabilities are computed at a time.
+# Most values of draws whose probabilities are computed at once.
 _AT_ONCE = 4_000_000
 
 
@@ -68,7 +68,7 @@ def tilted(
 ) -> tuple[Finding, ...]:
     """Compare delta at the claim's epsilon with the claim, at the hardest of some pairs.
 
-    Returns one, or none where the bounds leave no dataset to draw at.
+    Returns one finding, or none if no dataset to draw at satisfies the bounds.
     """
     source = mechanism.mechanism if isinstance(mechanism, Moved) else mechanism
     candidates: list[tuple[float, int, _Tilt]] = []
@@ -97,18 +97,9 @@ def tilted(
     )
     if source is not mechanism:
         text = f"of the measurements, from which the rest of a release is made: {text}"
-    return (
-        Finding(
-            "delta, from draws",
-            found <= guarantee.delta,
-            found,
-            guarantee.delta,
-            len(candidates),
-            draws,
-            tilt.pair,
-            text,
-        ),
-    )
+    check, stated = "delta, from draws", guarantee.delta
+    passed, compared = found <= stated, len(candidates)
+    return (Finding(check, passed, found, stated, compared, draws, tilt.pair, text),)
 
 
 def mean_at_least(terms: FloatArray, error: float) -> float:
@@ -129,8 +120,8 @@ def _tilt(mechanism: Mechanism, space: Space, guarantee: Guarantee, pair: Pair) 
     rho = float(lost[1] - lost[0])
     if not (math.isfinite(rho) and rho > 0.0 and math.isfinite(own[0])):
         return None
-    # steps s at which the bound of Canonne, Kamath and Steinke, about s (s + 1) rho - s epsilon
-    # - ln s, is least
+    # the steps s that minimise the bound of Canonne, Kamath and Steinke, about s (s + 1) rho
+    # - s epsilon - ln s
     slope = guarantee.epsilon - rho
     best = round((slope + math.sqrt(slope * slope + 8.0 * rho)) / (4.0 * rho))
     steps = _reach(space, pair, max(1, best))

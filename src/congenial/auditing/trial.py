@@ -26,18 +26,21 @@ from congenial.types import Values
 
 Method = Literal["auto", "exact", "statistical"]
 Stage = Literal["enumerate", "compute", "draw"]
-STAGES: tuple[Stage, ...] = ("enumerate", "compute", "draw")
-METHODS: tuple[Method, ...] = ("auto", "exact", "statistical")
+_STAGES: dict[Method, tuple[Stage, ...]] = {
+    "auto": ("enumerate", "compute", "draw"),
+    "exact": ("enumerate", "compute"),
+    "statistical": ("draw",),
+}
 
-# Default draws of each dataset, fewer for images, which cost a projection each; the confidence.
+# Default draws of each dataset, fewer for images, each of which takes a projection; confidence.
 DRAWS, IMAGES, CONFIDENCE = 50_000, 6_000, 0.999
 # Fewest draws of a dataset that can refute a claim.
 _LEAST_DRAWS = 100
-# Number of values in the draws of one dataset: by default, and at most.
+# Values of the draws of one dataset: most by default, and most that are accepted.
 _VALUES, _MOST_VALUES = 10_000_000, 250_000_000
-# Share of the error probability (of refuting a true claim) that the check of delta may use.
+# Fraction of the error probability (of refuting a true claim) for the check of delta.
 _TILTED = 0.25
-# Most random moves tried to find a pair that the invariant allows.
+# Most random moves that are tried for a pair that the invariant allows.
 _TRIES = 8
 
 
@@ -126,7 +129,10 @@ def audit(
     """
     space = space_of(mechanism)
     size = checked_draws(draws, mechanism, space)
-    _check(method, total, confidence)
+    if method not in _STAGES:
+        raise ArgumentError(f"method is {method!r}; give one of {', '.join(_STAGES)}.")
+    _check_whole("total", total, 1)
+    check_confidence(confidence)
     if claim is None and not hasattr(mechanism, "guarantee"):
         raise ArgumentError(
             f"`mechanism` is a {type(mechanism).__name__}, which states no guarantee; give a "
@@ -137,18 +143,9 @@ def audit(
     if space is not None and given is not None:
         at_once = moved_at_once(guarantee)
         _check_neighbours(given, space, neighbours, at_once, entering=claim is not None)
-    source = seeded(0) if rng is None else resolve(rng)
-    stages = STAGES if method == "auto" else STAGES[2:] if method == "statistical" else STAGES[:2]
-    found = hold(
-        mechanism,
-        space,
-        guarantee,
-        neighbours,
-        stages=stages,
-        total=total,
-        given=given,
-        effort=Effort(size, confidence, source),
-    )
+    effort = Effort(size, confidence, seeded(0) if rng is None else resolve(rng))
+    compared = mechanism, space, guarantee, neighbours
+    found = hold(*compared, stages=_STAGES[method], total=total, given=given, effort=effort)
     if not found.findings:
         raise UnsupportedError(
             "the law of this mechanism is not known, or its domain is too large to enumerate and "
@@ -163,7 +160,7 @@ def hold(
     guarantee: Guarantee,
     neighbours: Neighbours,
     *,
-    stages: Sequence[Stage] = STAGES,
+    stages: Sequence[Stage],
     total: int = 3,
     given: list[Pair] | None = None,
     further: Sequence[Pair] = (),
@@ -173,18 +170,16 @@ def hold(
     draws, confidence, source = effort.draws, effort.confidence, effort.source
     findings: list[Finding] = []
     if "enumerate" in stages and space is not None:
-        records = _affordable(mechanism, space, total, given, exact="draw" not in stages)
-        if records is not None:
-            findings += enumerated(
-                mechanism, space, guarantee, neighbours, total=records, pairs=given
-            )
+        most = _affordable(mechanism, space, total, given, exact="draw" not in stages)
+        if most is not None:
+            findings += enumerated(mechanism, space, guarantee, neighbours, total=most, pairs=given)
     hardest = [finding.worst for finding in findings[:1] if finding.worst is not None]
     if "compute" in stages and space is not None:
         compared = given
         if compared is None:
-            asked = may_compute(mechanism, space, guarantee)
-            chosen = chosen_pairs(space, neighbours, source) if asked else []
-            compared = [*hardest, *further, *chosen]
+            compared = [*hardest, *further]
+            if may_compute(mechanism, space, guarantee):
+                compared += chosen_pairs(space, neighbours, source)
         worst = computed(mechanism, space, guarantee, compared)
         findings += worst
         hardest += [finding.worst for finding in worst if finding.worst is not None]
@@ -195,10 +190,10 @@ def hold(
             compared = [*hardest, *further]
             if space is not None:
                 compared += space.hard_pairs(neighbours)
-            if space is not None and untouched(space, compared).any():
-                compared += itertools.islice(random_pairs(space, neighbours, source, _TRIES), 1)
-                screen = screened(mechanism, space, neighbours, draws, source)
-                compared += [] if screen is None else screen.hardest
+                if untouched(space, compared).any():
+                    compared += itertools.islice(random_pairs(space, neighbours, source, _TRIES), 1)
+                    screen = screened(mechanism, space, neighbours, draws, source)
+                    compared += [] if screen is None else screen.hardest
         if not compared:
             raise ArgumentError(
                 "no neighbouring datasets are known to compare; give pairs=[(x, other), ...]."
@@ -223,7 +218,7 @@ def _affordable(
     if space.entries.size > ENTRIES:
         return None
     size = next((t for t in range(total, 0, -1) if space.fits(t, DATASETS)), 0)
-    if next(space.datasets(size), None) is None:  # refused where no other method was asked for
+    if next(space.datasets(size), None) is None:  # `enumerated` refuses, if nothing else is asked
         return size if exact else None
     for records in range(size, 0, -1):
         datasets = np.array([*space.datasets(records)])
@@ -257,13 +252,6 @@ def _check_whole(name: str, value: int, least: int) -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least:
         raise ArgumentError(f"{name} is {value!r}; give a whole number of at least {least}.")
-
-
-def _check(method: str, total: int, confidence: float) -> None:
-    if method not in METHODS:
-        raise ArgumentError(f"method is {method!r}; give one of {', '.join(METHODS)}.")
-    _check_whole("total", total, 1)
-    check_confidence(confidence)
 
 
 def check_confidence(confidence: float) -> None:

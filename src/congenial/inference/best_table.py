@@ -17,6 +17,7 @@ from congenial.inference.measured import Problem, pose_resolved
 from congenial.inference.point_tables import level_weights
 from congenial.inference.posteriors import Posterior
 from congenial.inference.splits.empirical_bayes import LevelSplits, fit_splits, splits_at
+from congenial.inference.splits.messages import FAR_LAPLACE, FAR_NORMAL
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import checked_draws, inequalities_in_units
 from congenial.invariants.written import Invariant, resolve_invariant
@@ -29,14 +30,12 @@ Loss = Literal["l1", "l2"]
 
 # Largest relative difference of expected losses that rounding on another machine can cause.
 GAP = 1e-6
-# Why a posterior cannot be worked out. Its measurements have been paid for by then, and counts that
-# satisfy the invariant can be found in any case.
+# Errors of a posterior that cannot be computed. The measurements are paid for by then, so the
+# closest table is released instead.
 REFUSED = (NumericalError, InfeasibleError, UnsupportedError, MemoryError)
-# Products of one pass over a tree up to which its posterior is worked out: some 25 minutes where
-# counts are large, and 6 for the 3.3 million sparse cells of Washington's blocks at scale 20.
+# Most products of one pass over a tree: some 25 minutes if counts are large, and 6 minutes for the
+# 3.3 million sparse cells of Washington's blocks at scale 20.
 MOST_WORK = 4e11
-# Scales of Laplace noise, and deviations of normal noise, that a message reaches to either side.
-_FAR_LAPLACE, _FAR_NORMAL = 20.0, 6.5
 _NO_TREE = (
     "the best table is one of integers on a tree; give noise of granularity 1 on a tree that adds "
     "up."
@@ -64,7 +63,7 @@ class BestTable(Moved):
     splits: LevelSplits | None = None
 
     def __post_init__(self) -> None:
-        """Check what the mechanism is for."""
+        """Check that the counts are integers on a tree."""
         if self.mechanism.granularity != 1.0 or self.resolved.tree is None:
             raise UnsupportedError(_NO_TREE)
 
@@ -100,7 +99,7 @@ class BestTable(Moved):
 
     @property
     def projection(self) -> Imaged:
-        """Imaging, whose table is released where the posterior cannot be worked out (`REFUSED`)."""
+        """Imaging, whose table is released if the posterior cannot be computed (`REFUSED`)."""
         return Imaged(self.mechanism, self.resolved, self.loss, integer=True)
 
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
@@ -114,9 +113,9 @@ class BestTable(Moved):
         return law.point("l1", rng=rng, weights=self._weights)
 
     def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
-        """Return the table of least expected error, or the closest one where it is not known.
+        """Return the table of least expected error, or the closest table if it is not known.
 
-        With a prior that is given or fitted, what cannot be worked out is refused (`REFUSED`).
+        If a prior is given, a posterior that cannot be computed is refused instead (`REFUSED`).
         """
         try:
             table = self.move(noisy, rng)
@@ -134,7 +133,7 @@ class BestTable(Moved):
         law = self.law(noisy)
         found = self.least(law, rng)
         if self.loss == "l2":
-            mean = law.mean()  # beyond the variances, which no table changes
+            mean = law.mean()  # the variances are the same for all tables
             errors = [float(((mean - table) ** 2).sum()) for table in (released, found)]
         else:
             errors = [law.expected_error(table, self._weights) for table in (released, found)]
@@ -143,15 +142,13 @@ class BestTable(Moved):
     def explain(self) -> str:
         """Explain how a release is drawn, and why."""
         n, pinned = self.resolved.n, int(self.resolved.pinned.sum())
-        error, alike = ("absolute", " All levels weigh the same.")
-        if self.loss == "l2":
-            error, alike = "squared", ""
-        late = ""
-        if work(self.mechanism) > MOST_WORK:
-            late = (
-                " With so many counts and so much noise, the posterior may take too long. Then the "
-                "closest table is released instead, and the certificate says so."
-            )
+        absolute = self.loss == "l1"
+        error = "absolute" if absolute else "squared"
+        alike = " All levels weigh the same." * absolute
+        late = (
+            " With so many counts and so much noise, the posterior may take too long. Then the "
+            "closest table is released instead, and the certificate says so."
+        ) * (work(self.mechanism) > MOST_WORK)
         return (
             f"posterior: adds {self.mechanism.noise.name} noise to {n - pinned} of {n} queries "
             f"({pinned} published exactly), then releases the table of integers that satisfies the "
@@ -171,23 +168,24 @@ class BestTable(Moved):
 
 
 def work(mechanism: Additive, problem: Problem | None = None) -> float:
-    """Return about the number of products of one pass over a tree, fewer where counts are small."""
-    far = _FAR_NORMAL if mechanism.noise.kind == laws.GAUSSIAN else _FAR_LAPLACE
-    reach = far * np.where(np.isfinite(mechanism.scales), mechanism.scales, 0.0)
-    below = reach
+    """Approximate the number of products of one pass over a tree; small counts need fewer."""
+    measured = np.isfinite(mechanism.scales)
+    far = FAR_NORMAL if mechanism.noise.kind == laws.GAUSSIAN else FAR_LAPLACE
+    above = far * np.where(measured, mechanism.scales, 0.0)
+    below = above
     if problem is not None:
-        below = np.clip(problem.y, 0.0, reach)  # counts are not negative
-        if mechanism.noise.kind == laws.LAPLACE:  # leaves of one law, whose sum has it too
-            reach = np.where(problem.tree.is_leaf & (problem.y <= 0), 0.0, reach)
-    widths = (below + reach + 1.0)[np.isfinite(mechanism.scales)]
+        below = np.clip(problem.y, 0.0, above)  # counts are not negative
+        if mechanism.noise.kind == laws.LAPLACE:  # geometric laws, whose sums take no convolution
+            above = np.where(problem.tree.is_leaf & (problem.y <= 0), 0.0, above)
+    widths = (below + above + 1.0)[measured]
     return float(widths @ widths)
 
 
 def best_table(mechanism: Additive, invariant: Invariant, loss: Loss = "l1") -> BestTable:
     """Return the mechanism that releases the table of least expected error.
 
-    Its measurements are those of `mechanism`. Whatever it releases follows from them alone, so that
-    it has the guarantee of imaging: nothing is paid for bounds.
+    Its measurements are those of `mechanism`. The table is computed from them alone, so it has the
+    guarantee of imaging: bounds cost nothing.
 
     Parameters
     ----------
@@ -196,8 +194,8 @@ def best_table(mechanism: Additive, invariant: Invariant, loss: Loss = "l1") -> 
     invariant : Invariant
         ``consistent(tree)``, with any pins and bounds.
     loss : {"l1", "l2"}
-        Whether the expected absolute error, averaged within each level and added up over the
-        levels, or the expected squared error, summed over all nodes, is the least.
+        The expected error that is minimised: "l1" is the absolute error, averaged within each
+        level and added up over the levels; "l2" is the squared error, summed over all nodes.
 
     Returns
     -------

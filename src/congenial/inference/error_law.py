@@ -30,7 +30,7 @@ from congenial.noise.additive import checked_alpha
 from congenial.randomness import Randomness, resolve
 from congenial.types import IntArray
 
-# Simulated errors held at once: only the largest of each node.
+# Most simulated errors in memory at once; of each node, only the largest errors are kept.
 _MOST_ERRORS = 1 << 27
 
 Mechanism = Conditioned | Imaged | TopDown
@@ -79,13 +79,12 @@ def error_margins(
     _check_data_free(mechanism)
     if not isinstance(mechanism, Conditioned):
         return _error_margins_of_images(mechanism, alpha, size, rng)
-    conditioned = mechanism
-    tree = conditioned.resolved.tree
-    if tree is None or conditioned.forest.n != len(tree) or (conditioned.forest.owner < 0).any():
+    tree, forest = mechanism.resolved.tree, mechanism.forest
+    if tree is None or forest.n != len(tree) or (forest.owner < 0).any():
         raise UnsupportedError(
             "the margins of all nodes need a tree; use the interval() of each entry."
         )
-    return sum_network.reaches(conditioned.whole_tables, tree, alpha)
+    return sum_network.reaches(mechanism.whole_tables, tree, alpha)
 
 
 def error_margin_of_sum(
@@ -137,8 +136,9 @@ def error_margins_of_sums(
         [np.abs(u[:, at].sum(axis=1)).astype(np.float64) for at in found]
         for u in _draws(mechanism, size, alpha, rng)
     ]
+    # half a unit less than an integer cannot be an error, so rounding errors are below that
     return [
-        _whole(order_statistic(np.concatenate(values), alpha))
+        int(np.ceil(order_statistic(np.concatenate(values), alpha) - 1e-9))
         for values in zip(*parts, strict=True)
     ]
 
@@ -177,9 +177,8 @@ def simultaneous_error_margins(
     """
     source = resolve(rng)
     own = error_margins(mechanism, alpha, size=size, rng=source)
-    if nodes is None:
-        at = np.arange(own.size)
-    else:
+    at = np.arange(own.size)
+    if nodes is not None:
         found = find_nodes(mechanism.mechanism, mechanism.resolved, nodes)
         at = np.array(found, dtype=np.int64)
     if not at.size:
@@ -208,18 +207,18 @@ def stretched(
     ]
     fixed, out = mechanism.resolved.determined, []
     for at, width, values in zip(groups, widths, zip(*parts, strict=True), strict=True):
-        stretch = order_statistic(np.concatenate(values), alpha)
+        factor = order_statistic(np.concatenate(values), alpha)
         # errors are integers, and rounding must not exclude an error that equals the margin
-        reach = np.floor(stretch * width * (1.0 + 1e-12)).astype(np.int64)
-        out.append(np.where(fixed[at], 0, reach))
+        margin = np.floor(factor * width * (1.0 + 1e-12)).astype(np.int64)
+        out.append(np.where(fixed[at], 0, margin))
     return out
 
 
 def _check_data_free(mechanism: Mechanism) -> None:
     if not isinstance(mechanism, Conditioned | Imaged | TopDown):
         raise ArgumentError(
-            f"a {type(mechanism).__name__} was given; give what congenial.condition(), image() or "
-            "topdown_image() makes."
+            f"a {type(mechanism).__name__} was given; give a result of congenial.condition(), "
+            "image() or topdown()."
         )
     resolved = mechanism.resolved
     if not isinstance(mechanism, Conditioned) and resolved.equalities[1].any():
@@ -261,17 +260,11 @@ def _error_margins_of_images(
     return np.where(mechanism.resolved.determined, 0, margin)
 
 
-def _whole(reach: float) -> int:
-    """Round a margin up to an integer."""
-    return int(np.ceil(reach - 1e-9))
-
-
 def _draws(
     mechanism: Mechanism, size: int, alpha: float, rng: Randomness | None
 ) -> Iterator[npt.NDArray[Any]]:
     """Check the arguments, and yield the noise of `size` releases batch by batch."""
     checked_alpha(alpha)
-    _check_data_free(mechanism)
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 / alpha - 1:
         raise ArgumentError(
             f"size is {size!r}; give a number of simulated releases of at least "

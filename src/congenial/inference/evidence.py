@@ -17,27 +17,16 @@ from congenial.types import FloatArray, IntArray
 class Gradient(NamedTuple):
     """Derivatives with respect to the mean and dispersion of every leaf, of shape (leaves,) each.
 
-    The shares of empty leaves, `Prior.zeros`, are constants.
-
-    If all leaves share one mean, sum the derivatives; for the parameters of a model, use the chain
-    rule.
+    `Prior.zeros` are constants. If all leaves have one mean, add up the derivatives; for the
+    parameters of a model, use the chain rule.
     """
 
     mean: FloatArray
     dispersion: FloatArray
 
 
-class SplitGradient(NamedTuple):
-    """Derivatives with respect to the alpha of every node of a `DirichletTree`, shape (n,).
-
-    They are 0 for roots. The odds, `DirichletTree.odds`, are constants.
-    """
-
-    alpha: FloatArray
-
-
 def log_evidence(problem: Problem, prior: Prior | DirichletTree, log_total: float) -> float:
-    """Log probability of the measurements, given the log of the sum of all weights."""
+    """Log probability of the measurements, given the log of the sum of the weights of counts."""
     leaf = problem.tree.leaves
     noise, scales = problem.mechanism.noise, problem.mechanism.scales
     at_mode = noise.log_pmf(np.zeros(len(problem.tree)), scales)[problem.measured].sum()
@@ -49,7 +38,7 @@ def log_evidence(problem: Problem, prior: Prior | DirichletTree, log_total: floa
 
 
 def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -> Gradient:
-    """Derivatives of `log_evidence`, by Fisher's identity: posterior means of the log prior's."""
+    """Derivatives of `log_evidence`: posterior means of those of the log prior (Fisher)."""
     tree, n = problem.tree, len(problem.tree)
     leaf = tree.leaves
     m = np.broadcast_to(prior.mean, leaf.shape)
@@ -59,7 +48,7 @@ def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -
     wanted[leaf] = np.where(poisson, 0.0, r)
     found = sum_network.summaries(tables, tree.is_leaf, 0.5, center=center, dispersion=wanted)
     k = found.mean[leaf]
-    # probability that a leaf is empty by `zeros`, in which case its mean has no influence
+    # probability that a leaf is empty because of `zeros`; then its mean has no effect
     besides = found.empty[leaf] * -np.expm1(-prior.log_zero(leaf.size))
     with np.errstate(invalid="ignore"):
         over = np.where(poisson, 1.0, r / (m + r))

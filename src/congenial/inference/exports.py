@@ -27,8 +27,7 @@ def inference_data(
 ) -> Any:
     """Collect values of nodes into ArviZ's groups.
 
-    The coordinate `node` has names, or paths for names that occur more than once; each
-    node has a `level`.
+    The coordinate `node` has names, or paths for repeated names; each node has a `level`.
     """
     library, xarray = arviz_for("to_arviz")  # its two major versions use different names
     attributes = {
@@ -36,15 +35,13 @@ def inference_data(
         "inference_library_version": __version__,
         **(attributes or {}),
     }
-    level: Values = tree.level
-    if level_names is not None:
-        level = np.array(level_names)[level]
+    level: Values = tree.level if level_names is None else np.array(level_names)[tree.level]
     node = {"node": ("node", list(names) or labels(cast(Tree, tree))), "level": ("node", level)}
     datasets: dict[str, Any] = {}
     for group, variables in groups.items():
         dims = ("chain", "draw", "node") if group == "posterior" else ("node",)
-        held = {name: (dims, v[None] if len(dims) == 3 else v) for name, v in variables.items()}
-        datasets[group] = xarray.Dataset(held, coords=node, attrs=attributes)
+        data = {name: (dims, v[None] if len(dims) == 3 else v) for name, v in variables.items()}
+        datasets[group] = xarray.Dataset(data, coords=node, attrs=attributes)
         if group == "posterior":
             draws = datasets[group].sizes["draw"]
             datasets[group] = datasets[group].assign_coords(chain=[0], draw=np.arange(draws))

@@ -12,32 +12,32 @@ from congenial.inference.priors import Prior
 from congenial.invariants.written import bounds, consistent
 from congenial.kernels.network import evidence, moments
 from congenial.kernels.numerics import laws
-from congenial.types import FloatArray
+from congenial.types import FloatArray, IntArray
 
 Places = npt.NDArray[np.intp]
 
 # Least mean of a leaf, in counts: with mean 0, every positive count would be impossible.
 _LEAST_MEAN = 0.02
-# Grid of the dispersions and of the shares of empty leaves.
+# Grid of the dispersions and of the fractions of empty leaves.
 _DISPERSIONS = np.exp(np.linspace(np.log(0.04), np.log(100.0), 11))
 _ZEROS = np.array([0.0, 0.05, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9])
 # Dirichlet prior of the law of shapes: standard deviation of the log dispersion around 0,
-# probability that the share of empty leaves is 0, and weight, as a number of families.
+# probability that the fraction of empty leaves is 0, and weight, as a number of families.
 _SPREAD, _NONE_EMPTY, _FAMILIES = 1.2, 0.8, 8.0
-# Steps of the EM algorithm for the law of shapes.
+# Steps of the EM algorithm that fits the law of shapes.
 _STEPS = 30
-# Least gain in log likelihood, in nats, for which a level gets a share of empty leaves.
+# Least gain in log likelihood, in nats, for which a level gets a fraction of empty leaves.
 _PROOF = 10.0
-# Largest noise, as a multiple of a level's mean count, at which a share of empty leaves is fitted:
+# Largest noise, relative to a level's mean count, at which a fraction of empty leaves is fitted:
 # with more noise, measurements do not distinguish empty leaves, and the tables become very wide.
 _TELLS = 0.5
-# Largest drop of a law, in nats, between its mode at 0 and its other mode: beyond it, windows
-# would not find the second mode.
+# Largest drop of a law, in nats, between its mode at 0 and its other mode: beyond a larger drop,
+# truncation would lose the second mode.
 _VALLEY = 16.0
 # Largest relative variance, in excess of Poisson, to which an uncertain mean widens a law: wider
 # laws would make ever more leaves empty.
 _WIDEST = 1.0 / 0.3
-# Families whose log means differ by less than this share their likelihoods.
+# Step of log means: families in the same step use the same likelihoods.
 _APART = 0.05
 # Range of noise over which a likelihood is summed, in nats of the noise law.
 _NATS = 14.0
@@ -46,19 +46,19 @@ _NATS = 14.0
 def fit(problem: Problem, family: str) -> Prior:
     """Fit the law of the leaves from noisy measurements alone.
 
-    The mean of each leaf is the estimated mean of its siblings, given all measurements
-    and shrunk towards the other families of the level. The dispersion and the share of empty leaves
-    of a family are averaged over their posterior law, and shrunk likewise.
+    The mean of each leaf is the estimated mean of its siblings, given all measurements and shrunk
+    towards the other families of the level. A family's dispersion and fraction of empty leaves are
+    averaged over their posterior law, and shrunk likewise.
 
     Notes
     -----
-    A shape is a dispersion and a share of empty leaves. The law of shapes over the families of a
+    A shape is a dispersion and a fraction of empty leaves. The law of shapes over the families of a
     level is the law of largest likelihood on a grid, with a Dirichlet prior (Kiefer and Wolfowitz,
     1956; Laird, 1978). A family's relative variance 1 / r is its posterior mean under this law,
-    enlarged twice. The first factor corrects for the mean, which was fitted to the same leaves. The
-    second enlargement, up to a limit, is ``k v / m**2``, where the mean m of k leaves has variance
-    v. With it, the prior of a measured sum is at least as wide as the law that the sum was fitted
-    from (Morris, 1983).
+    enlarged twice. First, a factor corrects for the mean, which was fitted to the same leaves. Then
+    it is at least the former plus ``k v / m**2``, up to a limit, where the mean m of k leaves has
+    variance v. So the prior of a measured sum is at least as wide as the law that the sum was
+    fitted from (Morris, 1983).
 
     References
     ----------
@@ -75,13 +75,15 @@ def fit(problem: Problem, family: str) -> Prior:
     if not free.size:
         return Prior(mean)
     _, group, size = np.unique(problem.tree.parents[free], return_inverse=True, return_counts=True)
+    level = np.zeros(size.size, dtype=np.int64)
+    level[group] = problem.tree.level[free]
     place = np.searchsorted(leaves, free)
-    of_group, relative = _means(problem, free, group, size)
+    of_group, relative = _means(problem, free, group, size, level)
     if family == "poisson":
         mean[place] = of_group[group]
         return Prior(mean)
     dispersion, zeros = np.ones(leaves.size), np.zeros(leaves.size)
-    spread, q = _shapes(problem, free, group, of_group)
+    spread, q = _shapes(problem, free, group, of_group, level)
     # the mean was fitted to the same leaves, as in the variance of a sample
     spread *= size / np.maximum(size - 1.0, 1.0)
     r = 1.0 / np.maximum(spread, np.minimum(spread + size * relative, _WIDEST))
@@ -91,12 +93,12 @@ def fit(problem: Problem, family: str) -> Prior:
 
 
 def _means(
-    problem: Problem, free: Places, group: Places, size: Places
+    problem: Problem, free: Places, group: Places, size: Places, level: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the mean of the leaves of every family, and its relative variance.
 
-    The posterior of a family's sum combines the measurements with a normal law that the families
-    of a level share, and is cut at 0.
+    The posterior of a family's sum combines the measurements with a normal law of all families of
+    the level, and is truncated at 0.
     """
     tree = problem.tree
     seen = problem.measured | problem.pinned
@@ -112,8 +114,6 @@ def _means(
     total = np.bincount(group, weights=np.asarray(nearest, dtype=np.float64)[free])
     variance = _variances(problem, free, group, noise)
     center, spread = total.copy(), variance.copy()
-    level = np.zeros(size.size, dtype=np.int64)
-    level[group] = tree.level[free]
     for depth in np.unique(level):
         here = np.flatnonzero(level == depth)
         known = here[np.isfinite(variance[here])]
@@ -125,11 +125,9 @@ def _means(
             error = np.sqrt(2.0 / (known.size - 1.0))
             tau = max(between - v.mean(), 0.0) + error * max(between, float(v.mean()))
             level_variance = np.maximum(tau * size[known] ** 2.0, 1e-12)
-            both = 1.0 / (1.0 / variance[known] + 1.0 / level_variance)
-            center[known] = both * (
-                total[known] / variance[known] + middle * size[known] / level_variance
-            )
-            spread[known] = both
+            both = _combined(variance[known], level_variance)
+            own, shared = total[known] / variance[known], middle * size[known] / level_variance
+            center[known], spread[known] = both * (own + shared), both
     unknown = np.isinf(spread)
     spread[unknown] = np.maximum(center[unknown], 1.0) ** 2 / size[unknown]
     kind = np.full(size.size, laws.GAUSSIAN, dtype=np.int64)
@@ -143,10 +141,10 @@ def _means(
 
 
 def _variances(problem: Problem, free: Places, group: Places, noise: FloatArray) -> FloatArray:
-    """Return the variance of each family's sum given all measurements, if noise is normal.
+    """Return the variance of each family's sum given all measurements, as of normal noise.
 
     Bounds are ignored. Two passes (Hay et al., 2010) combine the measurements below a node, then
-    those above and beside it.
+    those above it and below its siblings.
     """
     tree, n = problem.tree, len(problem.tree)
     own = np.where(problem.measured, noise, np.inf)
@@ -185,11 +183,9 @@ def _combined(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 def _shapes(
-    problem: Problem, free: Places, group: Places, mean: FloatArray
+    problem: Problem, free: Places, group: Places, mean: FloatArray, level: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return 1 / dispersion and the share of empty leaves of every family."""
-    level = np.zeros(mean.size, dtype=np.int64)
-    level[group] = problem.tree.level[free]
+    """Return 1 / dispersion and the fraction of empty leaves of every family."""
     known = np.flatnonzero(problem.measured[free])
     curves = _curves(problem, free[known], group[known], mean)
     # between its two modes, the law falls to about the probability of 0 without empty leaves
@@ -238,7 +234,7 @@ def _shares(curves: FloatArray) -> tuple[FloatArray, float]:
 def _curves(problem: Problem, nodes: Places, group: Places, mean: FloatArray) -> FloatArray:
     """Return log marginal likelihoods, shape (families, zeros, dispersions).
 
-    Families of nearly equal means share likelihoods, and so do leaves of equal measurements.
+    Likelihoods are computed once for families of nearly equal means and for equal measurements.
     """
     out = np.zeros((mean.size, _ZEROS.size, _DISPERSIONS.size))
     scale, y = problem.mechanism.scales[nodes], problem.y[nodes]
@@ -251,13 +247,13 @@ def _curves(problem: Problem, nodes: Places, group: Places, mean: FloatArray) ->
     of_mean = np.unique(step)
     gaussian = problem.mechanism.noise.kind == laws.GAUSSIAN
     inverse = 0.5 / scale[once] ** 2 if gaussian else 1.0 / scale[once]
-    reach = np.ceil((np.sqrt(2.0 * _NATS) if gaussian else _NATS) * scale[once]) + 4.0
+    half_width = np.ceil((np.sqrt(2.0 * _NATS) if gaussian else _NATS) * scale[once]) + 4.0
     evidence.family_curves(
         np.append(np.searchsorted(step[once], of_mean), once.size).astype(np.int64),
         y[once],
         inverse,
         gaussian,
-        reach.astype(np.int64),
+        half_width.astype(np.int64),
         np.exp(_APART * of_mean),
         _DISPERSIONS,
         _ZEROS,

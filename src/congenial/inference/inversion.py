@@ -36,10 +36,9 @@ from congenial.noise.additive import checked_alpha
 from congenial.sum_network import SharedUnary, Unary
 from congenial.types import FloatArray, IntArray
 
-# Share of alpha spent on the confidence bounds of the leaves' counts.
+# Fraction of alpha for the confidence bounds of the leaves' counts.
 _BOUNDS = 0.1
-# Largest confidence bound used, in noise scales above the leaf's bound: a cut farther off has no
-# effect.
+# Largest confidence bound, in noise scales above the leaf's bound; larger cuts have no effect.
 _FAR = 64.0
 
 
@@ -90,24 +89,28 @@ def inverted_intervals(
     if isinstance(together, bool) or not isinstance(together, int | np.integer) or together < 1:
         raise ArgumentError(f"together is {together!r}; give a number of nodes of at least 1.")
     resolved, _, bound = _checked(mechanism)
-    value = _whole(z, bound.size)
+    value = np.asarray(z)
+    if value.shape != bound.shape or value.dtype.kind not in "iu":
+        raise ArgumentError(
+            f"z has shape {value.shape} and dtype {value.dtype}; give {bound.size} integers."
+        )
+    value = value.astype(np.int64)
     if not resolved.adds_up(value) or (value < bound).any():
-        raise ArgumentError("z does not add up, or is below a bound; give what was released.")
-    return invert(mechanism, z, alpha, [int(together)])[0]
+        raise ArgumentError("z does not add up, or is below a bound; give the released counts.")
+    return invert(mechanism, value, alpha, [int(together)])[0]
 
 
 def invert(
-    mechanism: Conditioned, z: npt.ArrayLike, alpha: float, together: Sequence[int]
+    mechanism: Conditioned, value: IntArray, alpha: float, together: Sequence[int]
 ) -> list[tuple[IntArray, IntArray]]:
-    """Return `inverted_intervals` for several values of `together`."""
+    """Return `inverted_intervals` of a release for several values of `together`."""
     resolved, tree, bound = _checked(mechanism)
-    value = _whole(z, bound.size)
     # if a leaf's bound is wrong, all intervals may be wrong at once
     tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
     if min(tails) < sum_network.LEAST_TAIL:
         raise NumericalError(
-            f"alpha {alpha:g} for {max(together)} nodes at once is beyond what laws are computed "
-            "to; give a larger alpha, or fewer nodes."
+            f"alpha {alpha:g} for {max(together)} nodes at once needs smaller tail probabilities "
+            "than are computed; give a larger alpha, or fewer nodes."
         )
     weights = _weights(mechanism, resolved, _cuts(mechanism, value, bound, _BOUNDS * alpha))
     least = tree.roll_up(np.where(resolved.pinned, value, bound)[tree.leaves])
@@ -117,21 +120,12 @@ def invert(
     return list(zip(lower.astype(np.int64).T, upper.T, strict=True))
 
 
-def _whole(z: npt.ArrayLike, n: int) -> IntArray:
-    value = np.asarray(z)
-    if value.shape != (n,) or value.dtype.kind not in "iu":
-        raise ArgumentError(
-            f"z has shape {value.shape} and dtype {value.dtype}; give {n} integers."
-        )
-    return value.astype(np.int64)
-
-
 def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArray]:
     """Return the invariant, the tree, and the lower bound of every leaf, -inf elsewhere."""
     if not isinstance(mechanism, Conditioned):
         raise UnsupportedError(
-            f"intervals by inversion are not for a {type(mechanism).__name__}; give what "
-            "congenial.condition() makes of noise on the integers."
+            f"intervals by inversion are not for a {type(mechanism).__name__}; give a result of "
+            "congenial.condition() with noise on the integers."
         )
     resolved = mechanism.resolved
     tree = resolved.tree
@@ -147,12 +141,12 @@ def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArra
         )
     free = ~resolved.pinned
     bound = np.where(tree.is_leaf & free, np.ceil(resolved.lo), -np.inf)
-    # the least value of each sum, from the bounds of its leaves
+    # the bounds of sums that follow from those of their leaves
     least = tree.roll_up(np.ceil(resolved.lo)[tree.leaves])
     if (np.isfinite(resolved.hi) & free).any() or (free & (resolved.lo > least)).any():
         raise UnsupportedError(
-            "intervals by inversion know no upper bounds, nor bounds of sums beyond those of their "
-            "parts; leave these out, or take the posterior."
+            "intervals by inversion need an invariant without upper bounds, and without bounds of "
+            "sums beyond those of their parts; leave these out, or use the posterior."
         )
     return resolved, tree, bound
 
@@ -184,9 +178,7 @@ def _cuts(mechanism: Conditioned, value: IntArray, bound: FloatArray, beta: floa
 def _weights(mechanism: Conditioned, resolved: ResolvedInvariant, cut: FloatArray) -> SharedUnary:
     """Return the weights of the noise, cut from below."""
     scales = mechanism.mechanism.scales
-    columns = np.column_stack(
-        (np.where(resolved.pinned, 0.0, scales), np.where(resolved.pinned, 0.0, cut))
-    )
+    columns = np.where(resolved.pinned, 0.0, (scales, cut)).T
     rows, code = np.unique(columns, axis=0, return_inverse=True)
     pinned = rows[:, 0] == 0.0
     kind = np.where(np.isfinite(rows[:, 0]), mechanism.mechanism.noise.kind, laws.FLAT)

@@ -1,4 +1,4 @@
-"""The posterior law of a tree's counts, with the same methods for every prior."""
+"""The posterior law of a tree's counts under a flat prior or one of independent leaves."""
 
 from __future__ import annotations
 
@@ -8,26 +8,22 @@ from functools import cached_property
 import numpy as np
 
 from congenial import sum_network
-from congenial.errors import ArgumentError, UnsupportedError
+from congenial.errors import UnsupportedError
 from congenial.inference import evidence
-from congenial.inference.evidence import Gradient, SplitGradient
 from congenial.inference.measured import Problem, tightened
 from congenial.inference.priors import Prior
-from congenial.inference.splits.dirichlet_tree import DirichletTree
-from congenial.inference.splits.messages import Evidence, Laws, SplitLaw
-from congenial.kernels.network.marginals import HIGH, LOW, MEAN, MEDIAN, VARIANCE
+from congenial.inference.splits.messages import Evidence, Summaries
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
-from congenial.sum_network import Tables
+from congenial.sum_network import SharedUnary, Tables
 from congenial.types import FloatArray, IntArray
 
-# Mean, variance, median and shortest interval of every node.
-Summaries = tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]
+NO_EVIDENCE = "a flat prior gives no evidence; give a prior of the counts."
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkLaw:
-    """The law under a flat prior or a prior of independent leaves, computed by a sum network."""
+    """The law as a sum network computes it."""
 
     problem: Problem
     prior: Prior | None
@@ -39,7 +35,7 @@ class NetworkLaw:
 
     @property
     def log_total(self) -> float:
-        """Log of the summed weights of all counts."""
+        """Log of the sum of the weights of all counts."""
         return self.tables[0].log_sum()
 
     def sample(self, rows: int, rng: Randomness) -> IntArray:
@@ -61,28 +57,28 @@ class NetworkLaw:
         found = sum_network.summaries(tables, self.problem.tree.is_leaf, alpha, center=center)
         return found.mean, found.variance, found.median, found.lower, found.upper
 
-    def gradient(self, prior: Prior | DirichletTree) -> Gradient:
+    def gradient(self) -> evidence.Gradient:
         """Return the derivatives of the log evidence with respect to the prior's parameters."""
-        if isinstance(prior, DirichletTree):
-            raise ArgumentError("the prior is a DirichletTree; its law is a SplitTreeLaw.")
-        return evidence.gradient(self.problem, prior, *self.tables)
+        if self.prior is None:
+            raise UnsupportedError(NO_EVIDENCE)
+        return evidence.gradient(self.problem, self.prior, *self.tables)
 
     @cached_property
     def draw_tables(self) -> tuple[Tables, IntArray]:
-        """Tables for draws, and the counts that are the zero of their windows."""
+        """Tables for draws, and the counts at their zero."""
         return self._prepare(compose=True) if self.prior is None else self.tables
 
     @cached_property
     def tables(self) -> tuple[Tables, IntArray]:
-        """Tables for the laws of nodes, and the counts that are the zero of their windows."""
+        """Tables for the laws of nodes, and the counts at their zero."""
         return self._prepare(compose=False)
 
     def _prepare(self, *, compose: bool) -> tuple[Tables, IntArray]:
         forest = sum_network.of_tree(self.problem.tree)
+        weights, center = self.problem.weights(self.prior)
         if self.prior is not None:
-            weights, center = self.problem.weights(self.prior)
             return sum_network.fill(sum_network.compile(forest, weights)), center
-        flat, center = self.problem.flat()
+        flat = SharedUnary(weights.unary, weights.code)
         if not sum_network.is_proper(forest, flat):
             raise UnsupportedError(
                 "some counts are not determined by measurements, so a flat prior gives no "
@@ -90,52 +86,6 @@ class NetworkLaw:
             )
         compiled = sum_network.compile(forest, flat, whole=not compose)
         return sum_network.fill(compiled, drawn=compose), center
-
-
-@dataclass(frozen=True, eq=False)
-class SplitTreeLaw:
-    """The law under a `DirichletTree`."""
-
-    law: SplitLaw
-    found: Laws
-
-    @property
-    def error(self) -> float:
-        """Approximate sum, over all laws, of the probability outside the messages' windows."""
-        return self.found.lost
-
-    @property
-    def log_total(self) -> float:
-        """Log of the summed weights of all counts."""
-        return self.law.log_total
-
-    def sample(self, rows: int, rng: Randomness) -> IntArray:
-        """Draw the counts `rows` times, independently."""
-        return self.law.sample(rows, rng)
-
-    def marginal(self, v: int) -> tuple[IntArray, FloatArray]:
-        """Return the values of a node's count and their probabilities."""
-        return self.found.of(v)
-
-    def summary(self, alpha: float) -> Summaries:
-        """Summarise the law of every node."""
-        found = self.found.summary(alpha)
-        median, low, high = (np.rint(found[:, c]).astype(np.int64) for c in (MEDIAN, LOW, HIGH))
-        return found[:, MEAN], found[:, VARIANCE], median, low, high
-
-    def chances(self, first: IntArray, size: IntArray) -> FloatArray:
-        """Return the chances that each count is at most each value of its window."""
-        return self.found.chances(first, size)
-
-    def expected_error(self, table: IntArray, weights: FloatArray) -> float:
-        """Return the expected absolute error of a table, summed over its nodes by `weights`."""
-        return self.found.expected_error(table, weights)
-
-    def gradient(self, _prior: Prior | DirichletTree) -> SplitGradient:
-        """Return the derivatives of the log evidence in each node's alpha (Fisher's identity)."""
-        rises, parents = self.found.rises, self.law.tree.parents
-        alpha = np.where(parents >= 0, rises[:, 0] - rises[np.maximum(parents, 0), 1], 0.0)
-        return SplitGradient(alpha)
 
 
 def evidence_of(problem: Problem) -> Evidence:

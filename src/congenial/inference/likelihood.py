@@ -112,8 +112,8 @@ def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: P
     law = _counts_given(_checked(z, conditioned), conditioned, prior)
     if law is None:
         raise ArgumentError(
-            "no counts give z, as it does not add up or holds an exact count that cannot be; give "
-            "a release."
+            "no counts can give z, which does not add up or has an impossible exact count; give a "
+            "release."
         )
     found = law.log_evidence_gradient()
     if not isinstance(found, Gradient):
@@ -124,7 +124,7 @@ def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: P
 def _checked(z: npt.ArrayLike, conditioned: Conditioned) -> npt.NDArray[np.int64]:
     if not isinstance(conditioned, Conditioned):
         raise ArgumentError(
-            f"a {type(conditioned).__name__} was given; give what congenial.condition() makes."
+            f"a {type(conditioned).__name__} was given; give a result of congenial.condition()."
         )
     released = np.asarray(z)
     if released.shape != (conditioned.mechanism.n,):
@@ -137,7 +137,7 @@ def _checked(z: npt.ArrayLike, conditioned: Conditioned) -> npt.NDArray[np.int64
 def _counts_given(
     released: npt.NDArray[np.int64], conditioned: Conditioned, prior: Prior
 ) -> Posterior | None:
-    """Return the law of the counts given a release; None if no counts can give the release."""
+    """Return the law of the counts given a release; None if the release is impossible."""
     if not conditioned.data_free:
         raise UnsupportedError(
             "under bounds, the normaliser depends on the counts, so a model has no likelihood "

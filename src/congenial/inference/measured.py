@@ -18,7 +18,7 @@ from congenial.kernels.numerics import laws, trees
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive
 from congenial.noise.law import check_kernels, too_far_from_zero
-from congenial.sum_network import PriorWeights, SharedUnary, Unary, share_priors
+from congenial.sum_network import PriorWeights, Unary, share_priors
 from congenial.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 2.0**52
@@ -33,14 +33,13 @@ class Problem:
     resolved: ResolvedInvariant
     y: IntArray  # shape (n,): Measurements; exact values of pinned nodes; 0 for nodes with neither.
     measured: BoolArray  # shape (n,)
-    # `lo` and `hi`: shape (n,): Bounds, pins included, without bounds that follow from bounds of
-    # leaves.
+    # Bounds and pins, shape (n,), without bounds that follow from bounds of leaves.
     lo: FloatArray
     hi: FloatArray
 
     @property
     def pinned(self) -> BoolArray:
-        """Entries whose values are published exactly."""
+        """Whether each count is published exactly, shape (n,)."""
         return self.resolved.pinned
 
     @property
@@ -71,7 +70,7 @@ class Problem:
         return np.asarray(self.tree.roll_up(values.astype(np.int64)), dtype=np.int64)
 
     def weights(self, prior: Prior | None) -> tuple[PriorWeights, IntArray]:
-        """Return every node's weight, and the tree of counts that is the weights' zero."""
+        """Return every node's weight, and the tree of counts at the weights' zero."""
         tree, n = self.tree, len(self.tree)
         leaf = tree.leaves
         a, b, zero = np.full(n, -1.0), np.zeros(n), np.zeros(n)
@@ -95,17 +94,12 @@ class Problem:
         return share_priors(unary, a, b, center.astype(np.float64), zero), center
 
     def checked(self, drawn: IntArray, prior: Prior | DirichletTree | None) -> IntArray:
-        """Return the trees of counts, shape (..., n), after checking them against the invariant."""
+        """Return trees of counts, shape (..., n), after a check that they satisfy the invariant."""
         resolved = self.resolved
         if prior is not None:
             floor = np.where(self.tree.is_leaf, 0.0, -np.inf)
             resolved = replace(resolved, lo=np.maximum(resolved.lo, floor))
         return checked_draws(resolved, drawn, self.y)
-
-    def flat(self) -> tuple[SharedUnary, IntArray]:
-        """Return the weights under a flat prior."""
-        weights, center = self.weights(None)
-        return SharedUnary(weights.unary, weights.code), center
 
 
 def pose(

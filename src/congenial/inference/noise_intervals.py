@@ -15,7 +15,7 @@ from congenial.noise.law import NoiseLaw, half_law
 
 # Above this sigma, the quantile of a discrete Gaussian is the normal quantile, rounded up.
 _WIDEST = 10_000.0
-# Largest grid for the law of a sum, and the probability added to its tail for rounding.
+# Most points of the grid for the law of a sum, and the probability added to its tail for rounding.
 _GRID = 1 << 22
 _SLACK = 1e-9
 
@@ -36,12 +36,7 @@ def noise_margin(noise: NoiseLaw, scale: float, alpha: float) -> int:
         return max(0, math.ceil(-math.log(tail) * scale - 1.0 - 1e-9))
     if noise.kind == laws.GAUSSIAN and scale > _WIDEST:
         return math.ceil(NormalDist().inv_cdf(1.0 - 0.5 * alpha) * scale)
-    if noise.kind == laws.GAUSSIAN:
-        size = np.arange(math.ceil(10.0 * scale) + 2, dtype=np.float64)
-        with np.errstate(under="ignore"):
-            weights = np.exp(-0.5 * (size / scale) ** 2)
-    else:
-        weights = half_law(noise, scale)
+    weights = half_law(noise, scale)
     weights[1:] *= 2.0
     # summed from the far end, so that small tail probabilities keep their precision
     beyond = np.cumsum(weights[::-1])[::-1] / weights.sum()
@@ -76,8 +71,8 @@ def error_margin_of_noise_sum(
         return int(pairs[1, 0]) * noise_margin(noise, float(pairs[0, 0]), alpha)
     # a Laplace tail falls by e^-40 within 40 scales; the tail of a long sum is nearly normal
     size = pairs[1] * [_width(noise, float(s)) for s in pairs[0]]
-    reach = 80.0 * float(size.max()) + 16.0 * math.sqrt(2.0 * float((number * size**2).sum()))
-    length = 1 << max(6, math.ceil(math.log2(2.0 * reach + 2.0)))
+    half_width = 80.0 * float(size.max()) + 16.0 * math.sqrt(2.0 * float((number * size**2).sum()))
+    length = 1 << max(6, math.ceil(math.log2(2.0 * half_width + 2.0)))
     if length > _GRID:
         parts = alpha / float(number.sum())
         return sum(
@@ -101,5 +96,5 @@ def error_margin_of_noise_sum(
 
 
 def _width(noise: NoiseLaw, scale: float) -> float:
-    """Length over which the tail of a law falls by at least a factor e."""
+    """Length over which the tail of a law falls at least by a factor of e."""
     return scale if noise.kind != laws.OTHER else half_law(noise, scale).size / 40.0

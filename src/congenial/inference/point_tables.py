@@ -12,13 +12,13 @@ from congenial.kernels.projection import convex
 from congenial.randomness import Randomness
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Probabilities that a count is at most each value of its window; a window is a first value and a
-# size.
+# Probabilities that each count is at most each value of its window, given the windows' first values
+# and sizes.
 Chances = Callable[[IntArray, IntArray], FloatArray]
 
 # Half width of the first window around the start, in counts.
 _NEAR = 6
-# Largest number of entries of all windows together, 8 bytes each.
+# Most entries of all windows together, 8 bytes each.
 _MEMORY_LIMIT = 1 << 28
 
 
@@ -45,10 +45,10 @@ def _cumulated(values: FloatArray, offset: IntArray, size: IntArray) -> FloatArr
 
 
 def level_weights(tree: Tree, pinned: BoolArray) -> FloatArray:
-    """Return weights under which all levels count alike, shape (n,).
+    """Return weights under which all levels have the same total weight, shape (n,).
 
-    A node's weight is the number of counts of the largest level over that of its own level; counts
-    that are published exactly are not among them.
+    A node's weight is the size of the largest level over that of its own level, without counts that
+    are published exactly.
     """
     number = np.maximum(np.bincount(tree.level[~pinned], minlength=tree.depth), 1)
     return np.asarray(number.max() / number[tree.level], dtype=np.float64)
@@ -95,6 +95,6 @@ def least_absolute(
         above = (found >= high) & (high < limits[1])
         if not (below.any() or above.any()):
             return found
-        reach = high - low
-        low = np.where(below, np.maximum(low - 2.0 * reach, limits[0]), low)
-        high = np.where(above, np.minimum(high + 2.0 * reach, limits[1]), high)
+        width = high - low
+        low = np.where(below, np.maximum(low - 2.0 * width, limits[0]), low)
+        high = np.where(above, np.minimum(high + 2.0 * width, limits[1]), high)

@@ -15,16 +15,16 @@ from congenial.conditioning.chains import arviz_for
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.closest import project
 from congenial.inference import evidence, exports
-from congenial.inference.evidence import Gradient, SplitGradient
+from congenial.inference.evidence import Gradient
 from congenial.inference.fitting import fit
-from congenial.inference.laws import NetworkLaw, SplitTreeLaw, evidence_of
+from congenial.inference.laws import NO_EVIDENCE, NetworkLaw, evidence_of
 from congenial.inference.measured import Problem, pose
 from congenial.inference.point_tables import chances_of_draws, least_absolute
 from congenial.inference.priors import Prior
 from congenial.inference.simulated import in_batches, truths
-from congenial.inference.splits.dirichlet_tree import DirichletTree
+from congenial.inference.splits.dirichlet_tree import DirichletTree, SplitGradient
 from congenial.inference.splits.empirical_bayes import fit_splits, splits_at
-from congenial.inference.splits.messages import verified_law
+from congenial.inference.splits.messages import Laws, verified_law
 from congenial.invariants.written import Invariant, bounds, consistent
 from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.randomness import Randomness, resolve
@@ -125,7 +125,7 @@ def posterior(
         )
     problem = pose(y, mechanism, invariant, nonnegative_leaves=not flat)
     if isinstance(prior, Prior):
-        prior.panjer(problem.tree.leaves.size)  # checks how many there are
+        prior.panjer(problem.tree.leaves.size)  # checks the number of parameters
         return Posterior(problem, prior)
     if isinstance(prior, DirichletTree):
         prior.totals(problem.tree)
@@ -149,7 +149,7 @@ class Posterior:
 
     problem: Problem
     prior: Prior | DirichletTree | None
-    # About what the counts are, shape (n,): where messages under a `DirichletTree` are placed.
+    # Approximate counts, shape (n,), around which messages under a `DirichletTree` are centred.
     near: FloatArray | None = None
 
     @property
@@ -261,13 +261,12 @@ class Posterior:
         law, tree = self._law, self.problem.tree
         if loss == "l1" and isinstance(law, NetworkLaw):
             draws = self.sample(max(checked_size(size), 1), source)
-            args = chances_of_draws(draws), draws[0]
-            return least_absolute(tree, *args, self._limits, source, scaled)
+            chances = chances_of_draws(draws)
+            return least_absolute(tree, chances, draws[0], self._limits, source, scaled)
         known = consistent(tree) & bounds(*self._limits)
         found = project(self.mean(), known, integer=True, rng=source).astype(np.int64)
-        if loss == "l1" and isinstance(law, SplitTreeLaw):
-            args = law.chances, found
-            found = least_absolute(tree, *args, self._limits, source, scaled)
+        if loss == "l1" and isinstance(law, Laws):
+            found = least_absolute(tree, law.chances, found, self._limits, source, scaled)
         return self.problem.checked(found, self.prior)
 
     def expected_error(self, table: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
@@ -285,9 +284,9 @@ class Posterior:
             If the prior is not a `DirichletTree`.
         """
         law = self._law
-        if not isinstance(law, SplitTreeLaw):
+        if not isinstance(law, Laws):
             raise UnsupportedError(
-                "the expected error of a table is worked out under a DirichletTree alone; give "
+                "the expected error of a table is computed under a DirichletTree only; give "
                 "prior='dirichlet-tree'."
             )
         scaled = self._checked_weights(1.0 if weights is None else weights)
@@ -378,7 +377,9 @@ class Posterior:
         UnsupportedError
             If the prior is flat, because it is not a probability.
         """
-        return evidence.log_evidence(self.problem, self._given_prior, self._law.log_total)
+        if self.prior is None:
+            raise UnsupportedError(NO_EVIDENCE)
+        return evidence.log_evidence(self.problem, self.prior, self._law.log_total)
 
     def log_evidence_gradient(self) -> Gradient | SplitGradient:
         """Exact derivatives of `log_evidence` with respect to the prior's parameters.
@@ -395,13 +396,7 @@ class Posterior:
         UnsupportedError
             If the prior is flat.
         """
-        return self._law.gradient(self._given_prior)
-
-    @property
-    def _given_prior(self) -> Prior | DirichletTree:
-        if self.prior is None:
-            raise UnsupportedError("a flat prior gives no evidence; give a prior of the counts.")
-        return self.prior
+        return self._law.gradient()
 
     def to_arviz(
         self,
@@ -425,9 +420,9 @@ class Posterior:
         """
         arviz_for("to_arviz")  # before any draw
         groups = {"posterior": {"count": self.sample(draws, rng)}, **self.problem.groups}
-        told = {"noise": self.problem.mechanism.noise.name, "about": self.explain()}
+        attributes = {"noise": self.problem.mechanism.noise.name, "about": self.explain()}
         tree, names = self.problem.tree, self.problem.names
-        return exports.inference_data(tree, groups, level_names, names, attributes=told)
+        return exports.inference_data(tree, groups, level_names, names, attributes=attributes)
 
     def explain(self) -> str:
         """Describe the law and the accuracy of its draws."""
@@ -464,7 +459,7 @@ class Posterior:
         return lo, self.problem.hi
 
     @cached_property
-    def _law(self) -> NetworkLaw | SplitTreeLaw:
+    def _law(self) -> NetworkLaw | Laws:
         if isinstance(self.prior, DirichletTree):
-            return SplitTreeLaw(*verified_law(evidence_of(self.problem), self.prior, self.near))
+            return verified_law(evidence_of(self.problem), self.prior, self.near)
         return NetworkLaw(self.problem, self.prior)

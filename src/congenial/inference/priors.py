@@ -92,9 +92,8 @@ class Prior:
     def log_pmf(self, counts: npt.NDArray[np.int64]) -> FloatArray:
         """Log probability of each leaf's count, shape (leaves,); -inf below 0."""
         a, b = self.panjer(counts.size)
-        out = np.empty(counts.size)
-        for j, count in enumerate(counts.tolist()):
-            out[j] = _log_pmf(float(a[j]), float(b[j]), count)
+        each = zip(a.tolist(), b.tolist(), counts.tolist(), strict=True)
+        out = np.array([_log_pmf(*values) for values in each])
         q = np.broadcast_to(self.zeros, (counts.size,))
         return np.where(counts == 0, out + self.log_zero(counts.size), out) + np.log1p(-q)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from congenial.types import FloatArray, IntArray
 
 Draw = Callable[[int, Randomness], npt.NDArray[Any]]
 
-# Values of draws held at once.
+# Most values of draws in memory at once.
 _VALUES = 1 << 24
 
 
@@ -64,26 +65,24 @@ def order_statistic(values: FloatArray, alpha: float) -> float:
 
 def largest(parts: Iterator[npt.NDArray[Any]], kept: int) -> npt.NDArray[Any]:
     """Return the `kept`-th largest absolute value of each column; rows come in batches."""
-    top: npt.NDArray[Any] | None = None
-    for part in parts:
-        sizes = np.abs(part)
-        top = sizes if top is None else np.concatenate((top, sizes))
-        if top.shape[0] > kept:
-            top = np.partition(top, top.shape[0] - kept, axis=0)[-kept:].copy()
-    if top is None:
-        raise AssertionError("there is at least one part")
-    return np.asarray(top.min(axis=0))
+
+    def merged(top: npt.NDArray[Any], part: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        both = np.concatenate((top, part))
+        return np.partition(both, max(len(both) - kept, 0), axis=0)[-kept:].copy()
+
+    top = reduce(merged, map(np.abs, parts))
+    return np.asarray(np.partition(top, len(top) - kept, axis=0)[-kept])
 
 
 def cautious_alpha(alpha: float, size: int, risk: float) -> float | None:
-    """Return an alpha whose order statistic reaches the 1 - `alpha` quantile, but for `risk`.
+    """Return an alpha whose order statistic reaches the 1 - `alpha` quantile, except with `risk`.
 
     Returns None if even the largest value may be below the quantile.
 
     Notes
     -----
-    The k-th smallest of N values is below the quantile if at least k values are, and the number of
-    those is at most binomial: a tolerance limit (Wilks 1941).
+    The k-th smallest of N values is below the quantile if at least k values are. The number of
+    values below it is at most binomial: a tolerance limit (Wilks 1941).
     """
     k = np.arange(size + 1)
     steps = np.log(np.arange(size, 0, -1.0)) - np.log(np.arange(1.0, size + 1.0))

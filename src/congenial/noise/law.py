@@ -149,7 +149,7 @@ def half_law(noise: NoiseLaw, scale: float) -> FloatArray:
         values = np.arange(size, dtype=np.float64)
         log_p = noise.log_pmf(values, np.full(size, scale))
         fall = log_p[-2] - log_p[-1]  # log-concave: it falls at least as fast beyond
-        with np.errstate(under="ignore", invalid="ignore"):
+        with np.errstate(under="ignore", over="ignore", invalid="ignore"):
             if np.isneginf(log_p[-1]) or (fall > 0 and log_p[-1] - np.log(np.expm1(fall)) < -_TAIL):
                 return np.asarray(np.exp(log_p))
         size *= 2

@@ -8,9 +8,9 @@ import numpy as np
 
 from congenial.accounting.calibration.level_units import changing_levels
 from congenial.data.sources import matching
-from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.plan.plan import Plan
+from congenial.preview.comparison.trial_counts import places
 from congenial.releases.accuracy import Margins
 from congenial.releases.model import Model
 
@@ -18,8 +18,8 @@ from congenial.releases.model import Model
 def unused_levels(model: Model) -> tuple[str, ...]:
     """Measured levels whose counts are the same in all neighbouring datasets.
 
-    For example, substituting a record never changes the root's count. Noise there protects nothing,
-    and its share of epsilon is not used.
+    For example, substituting a record never changes the root's count. Noise there protects nothing
+    and wastes its share of epsilon.
     """
     changing = changing_levels(model.domain, model.compared, model.neighbours)
     return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
@@ -28,10 +28,10 @@ def unused_levels(model: Model) -> tuple[str, ...]:
 def reversed_levels(model: Model) -> tuple[str, ...]:
     """Levels with more names than the one below, most of whose nodes have one child.
 
-    A finer level above a coarser one has this form, such as towns with one county each. Crossing
+    A finer level above a coarser one looks like this, such as towns with one county each. Crossing
     attributes, such as counties and sexes, do not, because each node has several children.
     """
-    tree = _places(model)
+    tree = places(model.domain)
     children = np.bincount(tree.parents[tree.parents >= 0], minlength=len(tree))
     named = [
         len({tree.names[v] for v in np.flatnonzero(tree.level == depth)})
@@ -45,15 +45,6 @@ def reversed_levels(model: Model) -> tuple[str, ...]:
     )
 
 
-def _places(model: Model) -> Tree:
-    """The hierarchy of a plan, with a table or without one."""
-    domain = model.domain
-    found = domain.tables[0].geography if isinstance(domain, Workload) else domain
-    if found is None:
-        raise AssertionError("a plan's table has a geography")
-    return found
-
-
 def nested_sums(model: Model, margins: Margins) -> tuple[str, ...]:
     """Sums that name a node and one of its ancestors, and so count the node twice."""
     if isinstance(model.domain, Workload):
@@ -61,14 +52,12 @@ def nested_sums(model: Model, margins: Margins) -> tuple[str, ...]:
     parents = np.asarray(model.domain.parents)
 
     def nested(nodes: tuple[int, ...]) -> bool:
-        named = np.zeros(parents.size, dtype=np.bool_)
-        named[list(nodes)] = True
-        above = parents[named]
-        while (above >= 0).any():
-            above = above[above >= 0]
-            if named[above].any():
-                return True
+        above = np.array(nodes)
+        while above.size:
             above = parents[above]
+            above = above[above >= 0]
+            if np.isin(above, nodes).any():
+                return True
         return False
 
     return tuple(asked.name for asked in margins.sums if nested(asked.nodes))

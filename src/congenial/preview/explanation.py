@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from congenial.noise.law import find_law, half_law
 from congenial.plan.plan import Plan, checked_plan
 from congenial.plan.sections import GAUSSIAN, LAPLACE
 from congenial.preview.cautions import nested_sums, reversed_levels, source_missing, unused_levels
-from congenial.preview.comparison.outcome import SizeError
 from congenial.preview.comparison.tally import size_label
 from congenial.preview.comparison.trial_counts import find_basis
 from congenial.preview.trial_releases import COUNTS_SEED, Simulated, simulated
@@ -48,7 +48,7 @@ class LevelForecast:
     # Expected absolute error of a released count, averaged over the level's nodes, in counts; None
     # where no release was simulated.
     release_error: float | None
-    # The same by the default method; None where the plan has it, or it was not simulated.
+    # Error by the default method; None where the plan uses that method, or it was not simulated.
     default_error: float | None = None
 
 
@@ -57,15 +57,15 @@ class SizeForecast:
     """The forecast for the counts of one size at one level."""
 
     level: str
-    # `low` and `high`: The true counts are from `low` to `high`, both included.
+    # Smallest and largest true count of this size.
     low: int
     high: int
-    nodes: int  # Nodes of that size in the simulation, those published exactly left out.
+    nodes: int  # Nodes of that size in the simulation that are not published exactly.
     error: float  # Expected absolute error of such a count.
     bias: float  # Expected difference of the released count from the true one.
-    standard_error: float  # That of the bias, from release to release; NaN of a single release.
-    # `default_error` and `default_bias`: The same by the default method; None where the plan has
-    # it, or it was not simulated.
+    standard_error: float  # Of the bias, over releases; NaN for a single release.
+    # Error and bias by the default method; None where the plan uses that method, or it was not
+    # simulated.
     default_error: float | None = None
     default_bias: float | None = None
 
@@ -84,33 +84,33 @@ class Explanation:
     basis : str
         The counts behind the expected errors.
     default : str
-        The default method, where its errors stand beside those of the plan's; else empty.
+        The default method if its errors are shown beside those of the plan's; else empty.
     will_not_run : str
         Why a release of such counts would be refused; empty where one was drawn, or none tried.
     route : str
-        Which sampler draws, and why.
+        How a release is drawn, and why.
     claim : Claim
         The guarantee as a certificate states it.
     unused : tuple of str
-        Measured levels whose counts no neighbouring dataset changes: their share buys nothing.
+        Measured levels whose counts no neighbouring dataset changes: their budget is not used.
     found : dict of str to float or None
-        The shares found for the plan's goal, by level; None where it has none.
+        The shares found for the plan's goal, by level; None without a goal.
     accuracy : tuple of LevelAccuracy
-        The margin of every level beside the one that the plan requires.
+        The error margin of every level beside the one that the plan requires.
     margins : Margins or None
         The error margins of all counts, and their source.
     reversed : tuple of str
         Levels that seem to be finer than the one below them.
     missing : bool
-        Whether there is no file where the rows are said to be.
+        Whether the plan's source does not exist.
     nested : tuple of str
-        Sums that name a node and one that it is a part of.
+        Sums that name a node and one of its ancestors.
     odd : tuple of str
-        Sentences about names of nodes, and of a column, that may be mistaken.
+        Sentences about names of nodes, and of a column, that may be mistakes.
     remaining : Amount or None
-        Budget left in the plan's ledger for these rows; None without a ledger, or where unreadable.
+        Budget left in the plan's ledger for these rows; None without a readable ledger.
     ledger_fault : str
-        Why it cannot tell; empty where nothing is wrong.
+        Why the ledger cannot be read; empty if it can, or without a ledger.
     """
 
     plan: Plan
@@ -195,7 +195,7 @@ def explain(
     """
     model = build_model(plan, build_domain(checked_plan(plan), base=Path(base)))
     mechanism = choose_method(model)
-    reach, guarantee = margins(model, mechanism), claim(model, mechanism.error_bound)
+    error_margins, guarantee = margins(model, mechanism), claim(model, mechanism.error_bound)
     basis = find_basis(plan, model.domain, Path(base), total=total, counts=counts, seed=COUNTS_SEED)
     asked = total is not None or counts is not None
     drawn = simulated(model, mechanism, basis, asked=asked)
@@ -214,11 +214,11 @@ def explain(
         None
         if plan.privacy.goal is None
         else {plan.level_names[depth]: share for depth, share in model.split.items()},
-        levels(model, reach),
-        reach,
+        levels(model, error_margins),
+        error_margins,
         reversed_levels(model),
         source_missing(plan, Path(base)),
-        nested_sums(model, reach),
+        nested_sums(model, error_margins),
         (*unweighted_source(plan, Path(base)), *odd_names(model.domain)),
         *_remaining(plan, Path(base)),
     )
@@ -226,12 +226,11 @@ def explain(
 
 def _forecasts(model: Model, drawn: Simulated) -> tuple[LevelForecast, ...]:
     own, beside = drawn.own, drawn.beside
+    noise = model.mechanism.noise.name
     return tuple(
         LevelForecast(
             level,
-            None
-            if level.scale is None
-            else expected_noise(level.scale, model.mechanism.noise.name),
+            None if level.scale is None else expected_noise(level.scale, noise),
             None if own is None else own.levels[level.depth].l1,
             None if beside is None else beside.levels[level.depth].l1,
         )
@@ -242,27 +241,17 @@ def _forecasts(model: Model, drawn: Simulated) -> tuple[LevelForecast, ...]:
 def _sizes(model: Model, drawn: Simulated) -> tuple[SizeForecast, ...]:
     if drawn.own is None or not model.resolved.has_inequalities:
         return ()
-    others: tuple[SizeError | None, ...] = (None,) * len(drawn.own.sizes)
-    if drawn.beside is not None:
-        others = drawn.beside.sizes
+    own = [SizeForecast(*astuple(size)) for size in drawn.own.sizes]
+    if drawn.beside is None:
+        return tuple(own)
     return tuple(
-        SizeForecast(
-            size.level,
-            size.low,
-            size.high,
-            size.nodes,
-            size.l1,
-            size.bias,
-            size.standard_error,
-            None if other is None else other.l1,
-            None if other is None else other.bias,
-        )
-        for size, other in zip(drawn.own.sizes, others, strict=True)
+        replace(size, default_error=other.l1, default_bias=other.bias)
+        for size, other in zip(own, drawn.beside.sizes, strict=True)
     )
 
 
 def _remaining(plan: Plan, base: Path) -> tuple[Amount | None, str]:
-    """Look into the plan's ledger, where a debit may be refused after all that comes before it."""
+    """Return the budget left in the plan's ledger, and why it cannot be read."""
     if plan.privacy.ledger is None:
         return None, ""
     path, dataset = base / plan.privacy.ledger, dataset_of(plan, base)
@@ -278,16 +267,11 @@ def expected_noise(scale: float, noise: str = LAPLACE) -> float:
     Notes
     -----
     The pmf ``(1 - a) / (1 + a) * a ** abs(u)`` gives ``2 a / (1 - a ** 2) = 1 / sinh(1 / scale)``.
-    For a sigma above 100 the Gaussian sum is given by the first two terms of the Euler-Maclaurin
-    formula, ``sqrt(2 / pi) * (sigma - 1 / (12 sigma))``; the next one is below 1e-9 of that.
+    For a sigma above 100, the Gaussian sum is given by two terms of the Euler-Maclaurin formula,
+    ``sqrt(2 / pi) * (sigma - 1 / (12 sigma))``. The next term is below 1e-9 of that.
     """
-    if noise == GAUSSIAN:
-        if scale > 100.0:
-            return math.sqrt(2.0 / math.pi) * (scale - 1.0 / (12.0 * scale))
-        values = np.arange(1, math.ceil(40.0 * scale) + 1, dtype=np.float64)
-        with np.errstate(under="ignore"):
-            weights = np.exp(-0.5 * (values / scale) ** 2)
-            return float(2.0 * (values * weights).sum() / (1.0 + 2.0 * weights.sum()))
+    if noise == GAUSSIAN and scale > 100.0:
+        return math.sqrt(2.0 / math.pi) * (scale - 1.0 / (12.0 * scale))
     if noise == LAPLACE:
         rate = 1.0 / scale
         return 1.0 / math.sinh(rate) if rate < 700.0 else 0.0
@@ -297,145 +281,149 @@ def expected_noise(scale: float, noise: str = LAPLACE) -> float:
 
 def as_text(explanation: Explanation) -> str:
     """Write an explanation as lines of plain text."""
-    plan, guarantee = explanation.plan, explanation.guarantee
-    lines = _missing(explanation)
-    lines += [
-        f"{explanation.nodes} counts will be released, of {len(plan.level_names)} levels:",
-        "",
-    ]
-    lines += _table(explanation)
-    lines += [*_order(explanation), *_sizes_table(explanation), "", *_refused(explanation)]
-    lines += [*filter(None, [explanation.basis]), *_margins(explanation)]
-    if plan.data.where is not None:
-        lines += [
+    return "\n".join(
+        [
+            *_counts(explanation),
+            *_margins(explanation),
+            *_guarantee(explanation),
+            *_budget(explanation),
             "",
-            f"Left out by the plan's rule: rows for which {plan.data.where} does not hold; their "
-            "number is never shown.",
+            f"Nothing has been spent: {_read(explanation)}, and nothing was written.",
         ]
-    lines += [
-        "",
-        f"Method: {plan.method.name}. {_sentence(plan.method.name, explanation.route)}",
-        *_cost(explanation),
-        "",
-        f"Guarantee: {guarantee.sentence}",
-    ]
-    if not guarantee.unprotected:
-        # with every count noisy, only a rule lets the counted rows be more or fewer
-        all_rows = "how many rows there are in all, counted and left out"
-        nothing = "nothing is published outside the guarantee"
-        same = plan.privacy.neighbours == "substitute"
-        lines.append(f"Not protected: {all_rows if same else nothing}.")
-    lines += [
-        f"Epsilon is {guarantee.epsilon:.6g}. "
-        + noise_and_bounds(guarantee.base_epsilon, guarantee.gamma, guarantee.gamma_source),
-        *_measured(guarantee),
-        f"Worst neighbours: {worst_neighbours(explanation.claim.worst_neighbours)}",
-        *_found(explanation),
-        *_unused(explanation),
-        *_debited(explanation),
-        "",
-        f"Nothing has been spent: {_read(explanation)}, and nothing was written.",
-    ]
-    return "\n".join(lines)
+    )
 
 
-def _refused(explanation: Explanation) -> list[str]:
-    if not explanation.will_not_run:
-        return []
-    return [
-        f"Will not run on {explanation.will_not_run}. A release of the confidential rows may fail "
-        "for the same reason, and a ledger would count it all the same."
-    ]
-
-
-def _cost(explanation: Explanation) -> list[str]:
+def _counts(explanation: Explanation) -> Iterator[str]:
+    """Yield the released counts and their expected errors, with remarks about their names."""
     plan = explanation.plan
-    if plan.method.name != "conditioning" or not plan.invariants.bounded:
-        return []
-    shown = "the tables above show" if explanation.default else "congenial compare shows"
-    return [conditioning_on_bounds(explanation.guarantee.gamma, shown)]
-
-
-def _order(explanation: Explanation) -> list[str]:
-    names = explanation.plan.place_names
+    if explanation.missing:
+        yield (
+            f"data.source is {show(plan.data.source)}, and there is no such file; before you "
+            "release, give a path that starts from the plan's directory."
+        )
+        yield ""
+    yield f"{explanation.nodes} counts will be released, of {len(plan.level_names)} levels:"
+    yield ""
+    yield from _table(explanation)
     remarks = [
         f"Check the order: most counts of {level} have one count of {below} below them, and "
         f"{level} has more names; hierarchy.levels goes from coarse to fine."
-        for level, below in pairwise(names)
+        for level, below in pairwise(plan.place_names)
         if level in explanation.reversed
     ]
     remarks += explanation.odd
-    return ["", *remarks] if remarks else []
+    if remarks:
+        yield from ("", *remarks)
+    if explanation.sizes:
+        yield from ("", *_sizes_table(explanation))
+    yield ""
+    if explanation.will_not_run:
+        yield (
+            f"Will not run on {explanation.will_not_run}. A release of the confidential rows may "
+            "fail for the same reason, and a ledger would count it all the same."
+        )
+    if explanation.basis:
+        yield explanation.basis
 
 
-def _sentence(method: str, route: str) -> str:
-    text = route.removeprefix(f"{method}: ")
-    return text[:1].upper() + text[1:]
+def _margins(explanation: Explanation) -> Iterator[str]:
+    """Yield the release's intervals, and further publications."""
+    plan, found = explanation.plan, explanation.margins
+    if found is None:
+        return
+    yield ""
+    yield (
+        f"Intervals of {confidence(plan.accuracy.confidence)}, in the columns lower and upper. "
+        f"{explanation.intervals}"
+    )
+    later = " before it is drawn" if found.basis.source == "inversion" else ""
+    unknown = f"no margin is known{later}"
+    within = _within(explanation)
+    for asked in found.sums:
+        text = unknown if asked.margin is None else f"{within} ±{asked.margin:,}"
+        twice = " It names a place and a part of it, which it counts twice."
+        nested = asked.name in explanation.nested
+        yield f"The sum {on_a_line(asked.name)}: {text}.{twice * nested}"
+    for level in explanation.accuracy:
+        if level.required is not None:
+            met = {None: unknown, True: "met", False: "not met"}[level.met]
+            yield f"Required at {level.level}: {within} ±{level.required:,g}, {met}."
+    if plan.release.measurements:
+        yield "Also published, at no further cost: the noisy measurements behind the table."
 
 
-def _measured(guarantee: Guarantee) -> list[str]:
-    if guarantee.rho is None:
-        return []
-    return [
-        f"The noise is {guarantee.rho:.6g}-zCDP, which the levels share out; at the plan's delta "
-        f"that is the epsilon above{', by whole orders alone' * guarantee.whole_orders}. "
-        "A scale is the noise's sigma."
-    ]
+def _guarantee(explanation: Explanation) -> Iterator[str]:
+    """Yield the rows left out, the method, the guarantee and what it does not protect."""
+    plan, guarantee = explanation.plan, explanation.guarantee
+    if plan.data.where is not None:
+        yield ""
+        yield (
+            f"Left out by the plan's row filter: rows for which {plan.data.where} does not hold; "
+            "their number is never shown."
+        )
+    route = explanation.route.removeprefix(f"{plan.method.name}: ")
+    yield ""
+    yield f"Method: {plan.method.name}. {route[:1].upper()}{route[1:]}"
+    if plan.method.name == "conditioning" and plan.invariants.bounded:
+        shown = "the tables above show" if explanation.default else "congenial compare shows"
+        yield conditioning_on_bounds(guarantee.gamma, shown)
+    yield ""
+    yield f"Guarantee: {guarantee.sentence}"
+    if not guarantee.unprotected:
+        # if every count is noisy, only a row filter changes the number of counted rows
+        all_rows = "how many rows there are in all, counted and left out"
+        nothing = "nothing is published outside the guarantee"
+        same = plan.privacy.neighbours == "substitute"
+        yield f"Not protected: {all_rows if same else nothing}."
+    yield f"Epsilon is {guarantee.epsilon:.6g}. " + noise_and_bounds(
+        guarantee.base_epsilon, guarantee.gamma, guarantee.gamma_source
+    )
+    if guarantee.rho is not None:
+        orders = ", by whole orders alone" * guarantee.whole_orders
+        yield (
+            f"The noise is {guarantee.rho:.6g}-zCDP, which the levels share out; at the plan's "
+            f"delta that is the epsilon above{orders}. A scale is the noise's sigma."
+        )
+    yield f"Worst neighbours: {worst_neighbours(explanation.claim.worst_neighbours)}"
 
 
-def _found(explanation: Explanation) -> list[str]:
-    goal, found = explanation.plan.privacy.goal, explanation.found
-    if goal is None or found is None:
-        return []
-    weights = ", ".join(f"{level} {goal[level]:g}" for level in found)
-    shares = ", ".join(f"{level} = {share:g}" for level, share in found.items())
-    return [
-        f"Shares found for the goal, the least sum of noise scales weighted {weights}: split = "
-        f"{{ {shares} }} gives the same noise."
-    ]
-
-
-def _unused(explanation: Explanation) -> list[str]:
-    plan, total = explanation.plan, explanation.guarantee.epsilon
-    split = plan.privacy.split or {}
-    return [
-        f"Not used: the share {split[level]:g} of level {level}, whose counts are the same in all "
-        f"neighbouring datasets; the guarantee uses {total:.6g} of the plan's epsilon "
-        f"{plan.privacy.epsilon:g}, so give that share to other levels."
-        for level in explanation.unused
-        if level in split
-    ]
-
-
-def _debited(explanation: Explanation) -> list[str]:
-    ledger, guarantee = explanation.plan.privacy.ledger, explanation.guarantee
-    if ledger is None:
-        return []
-    cost = amount_of(guarantee.epsilon, guarantee.delta)
-    left = explanation.remaining
+def _budget(explanation: Explanation) -> Iterator[str]:
+    """Yield the levels' shares of epsilon, and the debit of the ledger."""
+    privacy, guarantee = explanation.plan.privacy, explanation.guarantee
+    goal, found, split = privacy.goal, explanation.found, privacy.split or {}
+    if goal is not None and found is not None:
+        weights = ", ".join(f"{level} {goal[level]:g}" for level in found)
+        shares = ", ".join(f"{level} = {share:g}" for level, share in found.items())
+        yield (
+            f"Shares found for the goal, the least sum of noise scales weighted {weights}: split = "
+            f"{{ {shares} }} gives the same noise."
+        )
+    for level in explanation.unused:
+        if level in split:
+            yield (
+                f"Not used: the share {split[level]:g} of level {level}, whose counts are the same "
+                f"in all neighbouring datasets; the guarantee uses {guarantee.epsilon:.6g} of the "
+                f"plan's epsilon {privacy.epsilon:g}, so give that share to other levels."
+            )
+    if privacy.ledger is None:
+        return
+    cost, left = amount_of(guarantee.epsilon, guarantee.delta), explanation.remaining
     if left is None:
-        return [f"A release would be refused: {explanation.ledger_fault}"]
-    if not left.covers(cost):
-        return [
-            f"A release would be refused: it is debited {cost} in {ledger}, where {left} remain; "
-            "ask for less, or release no more of these rows."
-        ]
-    return [
-        f"A release is debited {cost} in {ledger}, where {left} remain, {left - cost} after it."
-    ]
-
-
-def _missing(explanation: Explanation) -> list[str]:
-    if not explanation.missing:
-        return []
-    return [
-        f"data.source is {show(explanation.plan.data.source)}, and there is no such file; before "
-        "you release, give a path that starts from the plan's directory.",
-        "",
-    ]
+        yield f"A release would be refused: {explanation.ledger_fault}"
+    elif left.covers(cost):
+        yield (
+            f"A release is debited {cost} in {privacy.ledger}, where {left} remain, {left - cost} "
+            "after it."
+        )
+    else:
+        yield (
+            f"A release would be refused: it is debited {cost} in {privacy.ledger}, where {left} "
+            "remain; ask for less, or release no more of these rows."
+        )
 
 
 def _read(explanation: Explanation) -> str:
+    """Return which parts of the plan's data were read."""
     plan = explanation.plan
     if plan.hierarchy.domain == "data":
         return "the rows were read for the names of the nodes, which the plan leaves unprotected"
@@ -444,42 +432,15 @@ def _read(explanation: Explanation) -> str:
     return f"{plan.data.source} was not opened, so its columns are not checked yet"
 
 
-def _margins(explanation: Explanation) -> list[str]:
-    """Say what the intervals of the release will be, and what else it will publish."""
-    plan, found = explanation.plan, explanation.margins
-    if found is None:
-        return []
-    share = confidence(plan.accuracy.confidence)
-    text = f"Intervals of {share}, in the columns lower and upper. {explanation.intervals}"
-    lines = ["", text]
-    later = " before it is drawn" if found.basis.source == "inversion" else ""
-    unknown = f"no margin is known{later}"
-    within = _within(explanation)
-    for asked in found.sums:
-        text = unknown if asked.margin is None else f"{within} ±{asked.margin:,}"
-        twice = " It names a place and a part of it, which it counts twice."
-        lines.append(
-            f"The sum {on_a_line(asked.name)}: {text}.{twice * (asked.name in explanation.nested)}"
-        )
-    for level in explanation.accuracy:
-        if level.required is not None:
-            met = {None: unknown, True: "met", False: "not met"}[level.met]
-            lines.append(f"Required at {level.level}: {within} ±{level.required:,g}, {met}.")
-    if plan.release.measurements:
-        lines.append(
-            "Also published, at no further cost: the noisy measurements that the table is made of."
-        )
-    return lines
-
-
 def _within(explanation: Explanation) -> str:
-    """Say which numbers a margin is of: bounds bend the error of a count, not of a measurement."""
+    """Say which error a margin bounds: that of a count, or of the estimate from measurements."""
     found = explanation.margins
     return "estimate within" if found and found.basis.source == "measurements" else "within"
 
 
 def _table(explanation: Explanation) -> list[str]:
-    forecasts, within = explanation.forecasts, _within(explanation)
+    """Lay out the noise, errors and margins by level."""
+    within = _within(explanation)
     margin = ["not known" if v.margin is None else f"±{v.margin:,}" for v in explanation.accuracy]
     last = "margin" if within == "within" else within
     beside = (f"by {explanation.default}",) if explanation.default else ()
@@ -493,38 +454,34 @@ def _table(explanation: Explanation) -> list[str]:
             "-" if f.noise_error is None else f"{f.noise_error:.4g}",
             "not known" if f.release_error is None else f"{f.release_error:.4g}",
             *(f"{f.default_error:.4g}" for _ in beside),
-            reach,
+            error_margin,
         )
-        for f, reach in zip(forecasts, margin, strict=True)
+        for f, error_margin in zip(explanation.forecasts, margin, strict=True)
     ]
     return aligned(((*head, *beside, last), *body))
 
 
 def _sizes_table(explanation: Explanation) -> list[str]:
     """Lay out the errors by level and size of the true count."""
-    if not explanation.sizes:
-        return []
     name = explanation.default
+    head = ("level", "true count", "counts", "release error", "bias")
     beside = (f"by {name}", f"bias by {name}") if name else ()
     body = []
-    for at, size in enumerate(explanation.sizes):
-        new = at == 0 or explanation.sizes[at - 1].level != size.level
-        cells = [
-            size.level if new else "",
-            size_label(size.low, size.high),
-            f"{size.nodes:,}",
-            f"{size.error:.4g}",
-            _bias(size.bias, size.standard_error),
-        ]
-        if beside:
-            cells += [f"{size.default_error:.4g}", f"{size.default_bias:+.3g}"]
-        body.append(tuple(cells))
-    head = ("level", "true count", "counts", "release error", "bias", *beside)
-    return ["", *aligned((head, *body))]
-
-
-def _bias(bias: float, error: float) -> str:
-    return f"{bias:+.3g}" if math.isnan(error) else f"{bias:+.3g} ± {error:.1g}"
+    level = ""
+    for size in explanation.sizes:
+        one_release = math.isnan(size.standard_error)
+        body.append(
+            (
+                size.level if size.level != level else "",
+                size_label(size.low, size.high),
+                f"{size.nodes:,}",
+                f"{size.error:.4g}",
+                f"{size.bias:+.3g}" + ("" if one_release else f" ± {size.standard_error:.1g}"),
+                *((f"{size.default_error:.4g}", f"{size.default_bias:+.3g}") if name else ()),
+            )
+        )
+        level = size.level
+    return aligned(((*head, *beside), *body))
 
 
 def _published(level: Level) -> str:

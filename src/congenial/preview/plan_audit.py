@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.neighbours.single_moves import worst_move
@@ -24,8 +23,9 @@ from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.plan.plan import Plan
 from congenial.randomness import seeded
 from congenial.releases.model import Model, build_model, choose_method, claim
+from congenial.types import FloatArray
 
-# Leaves of the part of the plan whose laws are enumerated, and records of its datasets.
+# Most leaves of the part of the plan whose laws are enumerated, and most records of its datasets.
 LEAVES, RECORDS = 4, 3
 
 
@@ -104,12 +104,8 @@ def audit_plan(
     Only the domain is read. A plan whose domain is "data" takes the nodes from the rows, which it
     declares unprotected.
     """
-    return audit_model(
-        build_model(plan, build_domain(plan, base=Path(base))),
-        draws=draws,
-        confidence=confidence,
-        seed=seed,
-    )
+    model = build_model(plan, build_domain(plan, base=Path(base)))
+    return audit_model(model, draws=draws, confidence=confidence, seed=seed)
 
 
 def audit_model(
@@ -128,33 +124,20 @@ def audit_model(
     size = checked_draws(draws, mechanism, space)
     check_confidence(confidence)
     effort = Effort(size, confidence, source)
-    drawn = hold(
-        mechanism,
-        space,
-        guarantee,
-        model.neighbours,
-        stages=("compute", "draw"),
-        further=_entering(model, space),
-        effort=effort,
-    )
-    if not isinstance(model.domain, Tree):
-        return PlanAudit(model, guarantee, None, drawn, None, seed)
-    small = part_of(model)
-    try:
-        exact = hold(
-            choose_method(small),
-            Space(small.mechanism, (small.resolved,)),
-            guarantee,
-            small.neighbours,
-            stages=("enumerate",),
-            total=RECORDS,
-            effort=effort,
-        )
-    except (EmptyNeighbourhoodError, UnsupportedError):
-        exact = None
-    if exact is None or not exact.findings:
-        return PlanAudit(model, guarantee, None, drawn, None, seed)
-    return PlanAudit(model, guarantee, exact, drawn, small.tree, seed)
+    whole = mechanism, space, guarantee, model.neighbours
+    further = _entering(model, space)
+    drawn = hold(*whole, stages=("compute", "draw"), further=further, effort=effort)
+    if isinstance(model.domain, Tree):
+        small = part_of(model)
+        few = Space(small.mechanism, (small.resolved,))
+        part = choose_method(small), few, guarantee, small.neighbours
+        try:
+            exact = hold(*part, stages=("enumerate",), total=RECORDS, effort=effort)
+        except (EmptyNeighbourhoodError, UnsupportedError):
+            exact = None
+        if exact is not None and exact.findings:
+            return PlanAudit(model, guarantee, exact, drawn, small.tree, seed)
+    return PlanAudit(model, guarantee, None, drawn, None, seed)
 
 
 def part_of(model: Model) -> Model:
@@ -164,17 +147,15 @@ def part_of(model: Model) -> Model:
     cost = np.where(resolved.pinned, 0.0, _cost(model))
     move = worst_move(cost, resolved, tree, model.neighbours)
     ends = [v for v in (move.origin, move.destination) if v is not None]
-    beside = [v for end in ends for v in _siblings(tree, end) if v not in ends]
-    kept: set[int] = set(list(dict.fromkeys([*ends, *beside]))[:LEAVES])
-    for leaf in tuple(kept):
-        above = int(tree.parents[leaf])
-        while above >= 0:
-            kept.add(above)
-            above = int(tree.parents[above])
-    nodes = np.array(sorted(kept), dtype=np.int64)
-    place = {int(v): i for i, v in enumerate(nodes)}
-    parents = [place.get(int(tree.parents[v]), -1) for v in nodes]
-    small = Tree.from_parents(np.array(parents, dtype=np.int64), [tree.names[v] for v in nodes])
+    leaves = list(ends)
+    for end in ends:
+        siblings = np.flatnonzero((tree.parents == tree.parents[end]) & tree.is_leaf)
+        leaves += [v for v in siblings[siblings != end][:1].tolist() if v not in leaves]
+    kept = tree.chain[:, np.searchsorted(tree.leaves, leaves[:LEAVES])]
+    nodes = np.unique(kept[kept >= 0])
+    above = tree.parents[nodes]
+    parents = np.where(above < 0, -1, np.searchsorted(nodes, above))
+    small = Tree.from_parents(parents, [tree.names[v] for v in nodes])
     pinned = np.flatnonzero(model.resolved.pinned[nodes])
     invariant = consistent(small) & bounds(model.resolved.lo[nodes], model.resolved.hi[nodes])
     if pinned.size:
@@ -185,20 +166,14 @@ def part_of(model: Model) -> Model:
     return replace(model, domain=small, mechanism=mechanism, invariant=invariant, resolved=resolved)
 
 
-def _cost(model: Model) -> npt.NDArray[np.float64]:
-    """Loss of each node's noise where its count changes by one, or rho of Gaussian noise."""
+def _cost(model: Model) -> FloatArray:
+    """Privacy loss of each node's noise if its count changes by one; rho of Gaussian noise."""
     rate = 1.0 / model.mechanism.scales
     return rate if model.delta is None else 0.5 * rate**2
 
 
-def _siblings(tree: Tree, leaf: int) -> list[int]:
-    """Return one leaf beside a leaf, if there is one."""
-    same = np.flatnonzero((tree.parents == tree.parents[leaf]) & tree.is_leaf)
-    return [int(v) for v in same if v != leaf][:1]
-
-
 def _entering(model: Model, space: Space) -> list[Pair]:
-    """Return a pair in which a substituted record passes the row filter and the other does not."""
+    """Return an empty dataset and one record, which a substitution moves past the row filter."""
     if model.neighbours != "substitute" or model.plan.data.where is None:
         return []
     chain = model.domain.chain
@@ -207,10 +182,8 @@ def _entering(model: Model, space: Space) -> list[Pair]:
     at = int(np.argmax(spent))
     if np.isneginf(spent[at]):
         return []
-    nobody = np.zeros(spent.size, dtype=np.int64)
-    one: npt.NDArray[np.int64] = nobody.copy()
-    one[at] = 1
-    return [(space.queries(nobody), space.queries(one))]
+    one = np.bincount([at], minlength=spent.size)
+    return [(space.queries(0 * one), space.queries(one))]
 
 
 def as_text(found: PlanAudit) -> str:
@@ -230,11 +203,8 @@ def as_text(found: PlanAudit) -> str:
             "leaves with the plan's noise, among them the leaves of the worst move."
         )
     else:
-        rest = (
-            "losses computed and on draws"
-            if any("computed" in f.check for f in findings)
-            else "draws"
-        )
+        computed = any("computed" in f.check for f in findings)
+        rest = "losses computed and on draws" if computed else "draws"
         lines.append(f"No law was enumerated; the audit rests on {rest}.")
     lines += [
         f"Draws are simulations from seed {found.seed} on made-up counts: no budget was spent, "
@@ -245,6 +215,7 @@ def as_text(found: PlanAudit) -> str:
 
 
 def _text(pair: Pair, tree: Tree | Workload | None) -> str:
+    """Name the record that moves between two datasets."""
     if tree is None:
         return "of another size"
     change = (pair[1] - pair[0])[tree.leaves]

@@ -21,12 +21,12 @@ from congenial.preview.comparison.outcome import Contender
 from congenial.preview.comparison.trial_counts import Basis
 from congenial.releases.model import Model
 
-# Sum of the noise scales of all nodes, in counts, up to which conditioning on bounds is simulated
-# unasked: it took a second below, and minutes for skewed counts above.
+# Largest sum of the noise scales of all nodes, in counts, at which conditioning on bounds is
+# simulated unasked: below it, a simulation took a second; above it, minutes for skewed counts.
 MOST_NOISE = 400_000.0
-# Number of counts up to which a best table is simulated unasked: one takes half a minute there.
+# Most counts of a best table that is simulated unasked: a table of so many takes half a minute.
 _MOST_FITTED = 50_000
-# The counts are those that `compare` makes up; the noise has other random words.
+# Seeds: the first gives the made-up counts of `compare`; the noise has random words of its own.
 COUNTS_SEED, _SEED = 1, 20_220_201
 
 
@@ -34,45 +34,38 @@ COUNTS_SEED, _SEED = 1, 20_220_201
 class Simulated:
     """Simulated releases of a plan, and of the default method where the plan has another."""
 
-    # `own` and `beside`: None where nothing could be simulated, or where the plan has the default
-    # method.
-    own: Forecast | None
-    beside: Forecast | None
-    default: str  # The default method; empty where there is none beside.
+    own: Forecast | None  # None if nothing could be simulated.
+    beside: Forecast | None  # Also None if the plan uses the default method.
+    default: str  # The default method; empty if `beside` is None.
     text: str  # The basis of the errors, in a sentence.
-    # Why releases of these counts cannot be drawn; empty where they can, or were not tried.
+    # Why releases of these counts cannot be drawn; empty if they can, or were not tried.
     refused: str
 
 
 def simulated(model: Model, mechanism: Mechanism, basis: Basis, *, asked: bool) -> Simulated:
-    """Simulate releases of counts; slow ones only where these counts were asked for."""
+    """Simulate releases of counts; if `asked`, also releases that may take minutes."""
     best = best_method(bounded=model.plan.invariants.bounded, crossing=model.plan.crossing)
     beside = _beside(model, best, basis)
     default = "" if beside is None else best.name
-    unknown = ""
-    own: Forecast | NotSimulated = NotSimulated("")
+    text = refused = ""
     if not asked and _is_slow(model):
-        unknown = (
+        text = (
             f"Errors of {model.plan.method.name} are not known: simulating {len(model.domain):,} "
             "counts under bounds may take minutes; give `total` or `counts` to do it."
         )
     else:
         own = forecast(model, mechanism, basis.counts, seed=_SEED)
-    if not isinstance(own, NotSimulated):
-        return Simulated(own, beside, default, _basis(model, basis, "Errors", own.draws), "")
-    refused = f"{_records(model, basis)}: {own.why}" if own.why else ""
-    rest = ""
+        if not isinstance(own, NotSimulated):
+            return Simulated(own, beside, default, _basis(model, basis, "Errors", own.draws), "")
+        refused = f"{int(basis.counts[model.domain.leaves].sum()):,} records: {own.why}"
     if beside is not None:
         rest = _basis(model, basis, f"Errors of {default}", beside.draws)
-    return Simulated(None, beside, default, f"{unknown} {rest}".strip(), refused)
-
-
-def _records(model: Model, basis: Basis) -> str:
-    return f"{int(basis.counts[model.domain.leaves].sum()):,} records"
+        text = f"{text} {rest}".strip()
+    return Simulated(None, beside, default, text, refused)
 
 
 def _is_slow(model: Model) -> bool:
-    """Whether a simulation may take minutes, which depends on the counts and is not foreseen."""
+    """Whether a simulation may take minutes, depending on the counts."""
     if model.plan.method.name == "posterior":
         return len(model.domain) > _MOST_FITTED or work_of_fit(model) > FITTED_WORK
     if model.plan.method.name != "conditioning" or not model.resolved.has_inequalities:
@@ -82,7 +75,7 @@ def _is_slow(model: Model) -> bool:
 
 
 def _beside(model: Model, best: Method, basis: Basis) -> Forecast | None:
-    """Simulate releases by the default method, unless the plan has it or it does not fit."""
+    """Simulate releases by the default method, unless the plan uses it or it does not fit."""
     own = model.plan.method
     if (best.name, best.norm) == (own.name, own.norm):
         return None
@@ -100,5 +93,5 @@ def _beside(model: Model, best: Method, basis: Basis) -> Forecast | None:
 def _basis(model: Model, basis: Basis, errors: str, draws: int) -> str:
     text = f"{errors} are means over {draws} simulated release{'s' * (draws != 1)} of {basis.text}"
     if model.plan.method.name == "conditioning" and not model.resolved.has_inequalities:
-        return f"{text}; under equalities alone they are the same for all counts."
+        return f"{text}; without bounds, they are the same for all counts."
     return f"{text}. Other counts have other errors: give `total` or `counts` for yours."

@@ -166,7 +166,7 @@ def test_the_deepest_level_of_a_file_is_used(city):
         ("a,count\n1,4\n", "has the columns a, count"),
         ("borough,zone,count\n", "holds no rows"),
         ("borough,zone,count\nArden,9,4\n", "names 'City/Arden/9', which is no node"),
-        ("borough,zone,count\nArden,1,4\nArden,1,5\n", "gives twice 'City/Arden/1'"),
+        ("borough,zone,count\nArden,1,4\nArden,1,5\n", "names 'City/Arden/1' twice"),
         ("borough,zone,count\nArden,1,-4\n", "no count from 0 to 2\\^52 for 'City/Arden/1'"),
         ("borough,zone,count\nArden,1,\n", "no count from 0 to 2\\^52 for 'City/Arden/1'"),
         ("borough,zone,count\nArden,1,many\n", "no count from 0 to 2\\^52"),

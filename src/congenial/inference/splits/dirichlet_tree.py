@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,23 +13,33 @@ from congenial.errors import ArgumentError
 from congenial.types import FloatArray
 
 
+class SplitGradient(NamedTuple):
+    """Derivatives with respect to the alpha of every node of a `DirichletTree`, shape (n,).
+
+    They are 0 for roots. The odds, `DirichletTree.odds`, are constants.
+    """
+
+    alpha: FloatArray
+
+
 @dataclass(frozen=True, eq=False)
 class DirichletTree:
     """Dirichlet-multinomial splits from the roots down, under a flat prior of the roots' counts.
 
     Given a node's count, its children's counts have the Dirichlet-multinomial law of their
-    `alpha`: the count is split with shares that are themselves drawn from a Dirichlet law. A
-    child's expected share is its alpha over the sum of its siblings'; the smaller that sum, the
-    more the shares of one family differ from those of another, and the more children are empty.
+    `alpha`: the count is split by probabilities drawn from a Dirichlet law. A child's expected
+    probability is its alpha over the sum of alpha of all children. The smaller this sum, the more
+    the probabilities of one family differ from those of another, and the more children are empty.
 
     Parameters
     ----------
     alpha : array_like, shape (n,)
-        Positive, of every node within its parent's split; entries of roots are not read.
+        Positive parameters, one for each node within its parent's split; entries of roots are not
+        used.
     odds : float or array_like, shape (n,)
-        Of every node, the odds that one of its children is empty for another reason than its share:
-        a count of 0 below it has ``1 + odds`` times its weight, and the split's law is normalised.
-        0 by default; where positive, all children of the node have the same alpha.
+        Nonnegative factors, one for each node: in the node's split, each child's count of 0 has
+        ``1 + odds`` times its weight, and the law is normalised. 0 by default; where it is
+        positive, all children of the node have the same alpha.
 
     Raises
     ------
@@ -47,7 +58,7 @@ class DirichletTree:
         """Check the numbers."""
         array = np.asarray(alpha)
         if array.dtype.kind not in "iuf" or array.ndim != 1:
-            raise ArgumentError("alpha is no vector of numbers; give one for each node.")
+            raise ArgumentError("alpha is no vector of numbers; give one number for each node.")
         real = array.astype(np.float64)
         if not ((real > 0.0) & (real <= 2.0**40)).all():
             raise ArgumentError(
@@ -56,13 +67,13 @@ class DirichletTree:
         object.__setattr__(self, "alpha", real)
         more = np.asarray(odds)
         if more.dtype.kind not in "iuf" or more.shape not in ((), real.shape):
-            raise ArgumentError("odds is neither a number nor one for each node; give such.")
+            raise ArgumentError("odds is neither a number nor one for each node; give either.")
         if not ((more >= 0.0) & (more <= 2.0**40)).all():
-            raise ArgumentError("odds has an entry outside 0 to 2^40; give one from 0 on.")
+            raise ArgumentError("odds has an entry outside 0 to 2^40; give nonnegative ones.")
         object.__setattr__(self, "odds", np.broadcast_to(more.astype(np.float64), real.shape))
 
     def odds_of(self, tree: Tree) -> FloatArray:
-        """Return the odds of each inner node, shape (n,), after a check that children are alike.
+        """Return the odds of each inner node, shape (n,).
 
         Raises
         ------

@@ -12,49 +12,49 @@ from congenial.inference.splits.messages import Evidence, split_law
 from congenial.kernels.numerics import laws
 from congenial.types import FloatArray, IntArray
 
-# Nodes of a tree that is fitted whole; of larger ones parts with about as many nodes are, or with
-# more nodes where they are few.
+# Most nodes of a tree that is fitted whole, and the number of nodes of the parts of a larger tree
+# that are fitted; the second number is the limit if parts are few.
 _NODES, _MOST_NODES = 12_000, 80_000
-# Concentrations that a level may have, and where the search begins: one alpha a child.
+# Smallest and largest alpha of a level.
 _LOWEST, _HIGHEST = 1e-3, 1e5
-# Steps of the search, the longest one, in nats, and the gain in log evidence that ends it.
+# Most steps of the search, the longest step in nats, and the gain in log evidence that ends it.
 _STEPS, _LONGEST, _GAIN = 12, 1.5, 0.02
-# First step, and the least curvature that a step is judged by.
+# First step in nats, and the least curvature by which a gradient is divided.
 _FIRST, _FLAT = 0.7, 1e-9
-# Standard deviation of the logarithm of an alpha before anything is measured: a split of few counts
-# tells little of it, and a wider law would make small tables too uneven or too even.
+# Prior standard deviation of log alpha: splits of few counts have little information about it, and
+# a wider prior would make small tables too uneven or too even.
 _SPREAD = 1.0
-# Nats below its largest weight where a message is cut off: a fit needs no more.
+# Nats below its largest weight where a message is truncated; a fit needs no more.
 _NATS = 20.0
-# Families of a level from which on they differ in their alpha, the least spread of its logarithm,
-# and of families the rounds of steps, the step that tells a curvature, and the least curvature.
+# Least number of families of a level that differ in alpha, and the least deviation of log alpha.
 _MANY, _LEAST_SPREAD = 30, 0.05
-# Parts of a large tree, so that the levels below them have families that tell how they differ.
+# Least number of parts of a large tree, so that the levels below have enough families.
 _PARTS = 2 * _MANY
+# Rounds of Newton steps for families, the step by which curvatures are measured, in nats, and the
+# least curvature.
 _ROUNDS, _STEP, _LEAST_CURVE = 3, 0.3, 1e-3
-# Least expected share of a category.
+# Least expected proportion of a category.
 _LEAST_SHARE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class LevelSplits:
-    """How counts are split, a number a level."""
+    """How counts are split, one number for each level."""
 
-    # shape (levels,): Of each node of a level within its parent's split, on average over a family,
-    # in a typical family; that of the roots is not read.
+    # shape (levels,): Mean alpha over the children of a typical family; that of roots is not used.
     alpha: FloatArray
-    # shape (levels,): Standard deviation of the logarithm of alpha from family to family.
+    # shape (levels,): Standard deviation of log alpha over families.
     spread: FloatArray
 
 
 def fit_splits(evidence: Evidence) -> LevelSplits:
-    """Return the splits under which the measurements are likeliest.
+    """Return the splits of largest likelihood.
 
-    Where every family of the leaves' level has the same categories, as cells of a table by block
-    have, the expected shares of a family are those of its parent's parent, estimated down the tree,
-    and one number says how much a family differs. The log evidence is maximised, by its exact
-    gradient, over the whole tree or, where that is large, over its top and an even choice of parts.
-    Levels of many families then have a law of their families' alpha, normal in its logarithm.
+    If all families of leaves have the same categories, such as cells of a table by block, the
+    expected proportions of a family are those of its parent's parent, estimated down the tree. One
+    number then says how much families differ from these. The log evidence is maximised by its exact
+    gradient over the whole tree, or over the top and an even choice of parts if the tree is large.
+    Levels of many families then get a log-normal law of their families' alpha.
 
     References
     ----------
@@ -75,9 +75,9 @@ def fit_splits(evidence: Evidence) -> LevelSplits:
 
 
 def splits_at(evidence: Evidence, found: LevelSplits) -> tuple[DirichletTree, FloatArray]:
-    """Return the prior of every node, given the numbers of its level, and about the counts' means.
+    """Return the prior of every node, given its level's splits, and approximate counts, shape (n,).
 
-    The means are those under the last prior but one, shape (n,).
+    The counts are the means under the last prior but one.
     """
     level = evidence.tree.level
     alpha = _shape(evidence) * found.alpha[level]
@@ -87,7 +87,7 @@ def splits_at(evidence: Evidence, found: LevelSplits) -> tuple[DirichletTree, Fl
 
 
 def _in_families(tree: Tree, alpha: FloatArray, own: FloatArray) -> FloatArray:
-    """Return the alpha of nodes whose families differ by the log factors given."""
+    """Return alpha times the factor of each node's family, whose logarithm is `own`."""
     above = np.maximum(tree.parents, 0)
     return np.where(tree.parents >= 0, alpha * np.exp(own[above]), alpha)
 
@@ -95,10 +95,10 @@ def _in_families(tree: Tree, alpha: FloatArray, own: FloatArray) -> FloatArray:
 def _families(
     evidence: Evidence, alpha: FloatArray, level: IntArray, spread: FloatArray, *, fit: bool
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the log factor of each family's alpha, each level's spread, and about the means.
+    """Return the log factor of each family's alpha, each level's spread, and approximate means.
 
-    Newton steps to the mode under a normal law of the factors, by curvatures at the start. Where
-    `fit`, the spreads of levels that have one are found from the same gradients.
+    Newton steps, with the curvatures at the start, go to the mode under a normal law of the log
+    factors. If `fit`, positive spreads are estimated from the same gradients.
     """
     tree = evidence.tree
     n, own, center = len(tree), np.zeros(len(tree)), evidence.estimate()
@@ -111,7 +111,7 @@ def _families(
     above = tree.parents[child]
 
     def slopes(at: FloatArray) -> FloatArray:
-        """Derivatives of the log evidence by the families' factors."""
+        """Derivatives of the log evidence with respect to the families' log factors."""
         nonlocal center
         law = split_law(evidence, DirichletTree(np.maximum(at, _LOWEST**2)), center, _NATS)
         found = law.laws(kept=False)
@@ -124,7 +124,7 @@ def _families(
     curve = np.maximum((by - slopes(nearby)) / _STEP, _LEAST_CURVE)
     variance = spread**2
     if fit:
-        # the variance of gradients beyond that of the evidence itself
+        # the variance of gradients in excess of their own curvature
         more = np.bincount(below, by**2 - curve, size) / np.bincount(below, curve**2, size).clip(
             1e-9
         )
@@ -144,7 +144,7 @@ def _families(
 
 
 def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatArray:
-    """Return what alpha of each level is in units of `shape`: the mode of its log evidence."""
+    """Return the alpha of each level in units of `shape`, at the mode of the log evidence."""
     parents = evidence.tree.parents
     child = np.flatnonzero(parents >= 0)
     depth = int(level.max()) + 1
@@ -164,7 +164,7 @@ def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatAr
         gain = float(np.abs(new * step).sum())
         if value > best:
             best, best_at = value, at
-        # a secant of each level by itself, no longer than the last step and a half
+        # a secant step for each level by itself, at most 1.5 times as long as the last step
         curve = (slope - new) / np.where(step == 0.0, 1.0, step)
         longest = np.minimum(np.abs(step) * 1.5 + 0.05, _LONGEST)
         newton = np.abs(new) / np.where(curve > _FLAT, curve, _FLAT)
@@ -179,7 +179,7 @@ def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatAr
 
 
 def _chosen(tree: Tree) -> IntArray:
-    """Return the nodes that a fit looks at: all, or the top and an even choice of parts below."""
+    """Return the nodes that are fitted: all, or the top and an even choice of parts below it."""
     n = len(tree)
     if n <= _NODES:
         return np.arange(n)
@@ -195,52 +195,41 @@ def _chosen(tree: Tree) -> IntArray:
     for depth in range(cut + 1, tree.depth):
         at = np.flatnonzero(tree.level == depth)
         taken[at] = taken[tree.parents[at]]
-    return np.flatnonzero(taken | (tree.level < cut) | (tree.level == cut))
+    return np.flatnonzero(taken | (tree.level <= cut))
 
 
 def _shape(evidence: Evidence) -> FloatArray:
-    """Return alpha of each node up to a factor of its level: 1, or a category's expected share."""
-    tree = evidence.tree
-    out = np.ones(len(tree))
-    size = _categories(tree)
-    if size == 0:
-        return out
-    leaf = tree.leaves
-    families = np.unique(tree.parents[leaf])
-    starts, children = tree.children
-    cells = children[starts[families][:, None] + np.arange(size)]
-    out[cells] = _shares(evidence, families, cells) * size
+    """Return each node's alpha up to a factor of its level: 1, or its category's proportion."""
+    out = np.ones(len(evidence.tree))
+    cells = _categories(evidence.tree)
+    if cells is not None:
+        families = evidence.tree.parents[cells[:, 0]]
+        out[cells] = _shares(evidence, families, cells) * cells.shape[1]
     return out
 
 
-def _categories(tree: Tree) -> int:
-    """Return how many categories every family of leaves has, and 0 where they are not the same."""
-    if not tree.labels:
-        return 0
+def _categories(tree: Tree) -> IntArray | None:
+    """Return the leaves, shape (families, categories); None if categories differ."""
     leaf = np.flatnonzero(tree.level == tree.depth - 1)
     starts, children = tree.children
     families = np.unique(tree.parents[leaf])
-    counts = (starts[1:] - starts[:-1])[families]
+    counts = np.diff(starts)[families]
     size = int(counts[0])
-    if leaf.size != tree.leaves.size or families.size < 2 or size < 2 or (counts != size).any():
-        return 0
-    first = [tree.labels[c] for c in children[starts[families[0]] : starts[families[0]] + size]]
-    number = {label: i for i, label in enumerate(first)}
-    if len(number) < size:
-        return 0
-    for f in families.tolist():
-        for i, c in enumerate(children[starts[f] : starts[f] + size].tolist()):
-            if tree.labels[c] != first[i]:
-                return 0
-    return size
+    alike = leaf.size == tree.leaves.size and families.size >= 2 and (counts == size).all()
+    if not (tree.labels and alike and size >= 2):
+        return None
+    cells = children[starts[families][:, None] + np.arange(size)]
+    first = [tree.labels[c] for c in cells[0]]
+    same = all(tree.labels[c] == first[i % size] for i, c in enumerate(cells.ravel().tolist()))
+    return cells if same and len(set(first)) == size else None
 
 
 def _shares(evidence: Evidence, families: IntArray, cells: IntArray) -> FloatArray:
-    """Return the expected shares of categories in each family: those of its parent, shrunk.
+    """Return the expected proportions of categories in each family.
 
-    Measured cells are added up to every node above them. From the roots down, a node's shares are
-    its parent's, moved towards its own sums as far as nodes of that level differ from their parents
-    by more than noise does (Morris 1983).
+    Measured cells are added up to every node above them. From the roots down, a node's proportions
+    are those of its parent, moved towards its own sums as far as the level's nodes differ from
+    their parents in excess of noise (Morris 1983).
     """
     tree, size = evidence.tree, cells.shape[1]
     n = len(tree)

@@ -10,27 +10,30 @@ import numpy as np
 from congenial.domain.tree import Tree
 from congenial.errors import InfeasibleError, NumericalError
 from congenial.imaging.closest import project
-from congenial.inference.splits.dirichlet_tree import DirichletTree
+from congenial.inference.splits.dirichlet_tree import DirichletTree, SplitGradient
 from congenial.invariants.written import bounds, consistent
 from congenial.kernels.network import kept_laws
 from congenial.kernels.network import splits as kernels
-from congenial.kernels.network.marginals import HIGH, MEAN
+from congenial.kernels.network.marginals import HIGH, LOW, MEDIAN, VARIANCE
 from congenial.kernels.network.split_families import FamilyMessages, Measured, Splits
 from congenial.kernels.network.splits import Summarised
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Nats below its largest weight where a message is cut off, tried in this order.
+# Mean, variance, median and shortest interval of every node.
+Summaries = tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]
+
+# Nats below its largest weight where a message is truncated, tried in this order.
 _NATS = (34.0, 34.0, 50.0, 80.0, 150.0)
-# Share of all laws together that may lie beyond the ends of their windows.
+# Most probability beyond the truncation, summed over the laws of all nodes.
 _MOST_LOST = 1e-7
-# Scales of Laplace noise, and deviations of normal noise, that a measured count may be off.
-_FAR_LAPLACE, _FAR_NORMAL = 20.0, 6.5
-# Least expected count of a family, as a share of how far it may be off: a family that is expected
-# to be empty would have messages cut off before the counts that its own measurement allows.
+# Largest error of a measured count, in scales of Laplace noise and in deviations of normal noise.
+FAR_LAPLACE, FAR_NORMAL = 20.0, 6.5
+# Least expected count of a family, relative to its largest error: the messages of a family that is
+# expected to be empty would be truncated before the counts that its own measurement allows.
 _FLOOR = 0.2
-# The same where a family is known exactly: p must be positive.
+# Least expected count of a family that is known exactly, because p must be positive.
 _LEAST = 0.05
 
 
@@ -46,7 +49,7 @@ class Evidence:
     hi: FloatArray
 
     def part(self, nodes: IntArray) -> Evidence:
-        """Return what is known of some nodes; one whose parent is not among them is a root."""
+        """Return the evidence about some nodes; a node without its parent becomes a root."""
         number = np.full(len(self.tree) + 1, -1, dtype=np.int64)
         number[nodes] = np.arange(nodes.size)
         tree = Tree.from_parents(number[self.tree.parents[nodes]])
@@ -54,38 +57,41 @@ class Evidence:
         return Evidence(tree, self.kind[nodes], *known)
 
     def estimate(self) -> FloatArray:
-        """Return counts near the measurements: their nonnegative least squares fit, shape (n,)."""
-        variance = np.where(self.kind == laws.GAUSSIAN, 1.0, 2.0) * self.scale**2
-        weight = np.where(self.kind == laws.FLAT, 0.0, 1.0 / variance)
+        """Return the nonnegative least squares fit to the measurements, shape (n,)."""
+        weight = np.where(self.kind == laws.FLAT, 0.0, 1.0 / self.variance)
         known = consistent(self.tree) & bounds(self.lo, self.hi)
         return np.asarray(project(self.y, known, weights=weight if weight.any() else None))
 
+    @property
+    def variance(self) -> FloatArray:
+        """Variance of each measurement's noise, about; shape (n,)."""
+        return np.where(self.kind == laws.GAUSSIAN, 1.0, 2.0) * self.scale**2
+
     @cached_property
     def one_sided(self) -> BoolArray:
-        """Leaves whose weight is geometric in their counts, which have no other end than 0."""
+        """Leaves whose weight is geometric in their counts, with 0 as the only bound."""
         found = (self.kind == laws.FLAT) | ((self.kind == laws.LAPLACE) & (self.y <= 0.0))
         return np.asarray(self.tree.is_leaf & found & (self.lo == 0.0) & np.isinf(self.hi))
 
     @cached_property
     def children(self) -> IntArray:
-        """Children by parent, shape (n - roots,): leaves before others, those alike together."""
+        """Children by parent, shape (n - roots,): leaves first, and equal leaves together."""
         child = self.tree.children[1]
         keys = self.y, ~self.one_sided, ~self.tree.is_leaf, self.tree.parents
         return np.asarray(child[np.lexsort([key[child] for key in keys])])
 
     def misplaced(self, center: FloatArray) -> FloatArray:
-        """Return `center` of families whose messages may add up to another sum, or -1.
+        """Return `center` of families whose messages may be centred elsewhere; -1 of others.
 
-        They are families of inner nodes, and of leaves whose measurements add up to another sum:
-        counts that are not negative add up to more than measurements of many empty ones do.
+        These are families of inner nodes, and families of leaves whose measurements add up to
+        another sum: with many empty leaves, the nonnegative counts have a larger sum.
         """
         tree, n = self.tree, len(self.tree)
         child = np.flatnonzero(tree.parents >= 0)
         above = tree.parents[child]
         known = tree.is_leaf & (self.kind != laws.FLAT)
-        variance = np.where(self.kind == laws.GAUSSIAN, 1.0, 2.0) * self.scale**2
         apart = np.bincount(above, np.maximum(self.y[child], 0.0), n) - center
-        error = np.bincount(above, variance[child], n)
+        error = np.bincount(above, self.variance[child], n)
         other = np.bincount(above, ~known[child], n) > 0
         leaves = np.bincount(above, tree.is_leaf[child], n) > 0
         placed = np.where(other, ~leaves, apart**2 > error)
@@ -95,7 +101,7 @@ class Evidence:
         """Return how far each node's count may be from `center`, shape (n,)."""
         tree = self.tree
         normal = self.kind == laws.GAUSSIAN
-        own = np.where(normal, _FAR_NORMAL, _FAR_LAPLACE) * self.scale
+        own = np.where(normal, FAR_NORMAL, FAR_LAPLACE) * self.scale
         own[self.kind == laws.FLAT] = np.inf
         own[self.lo == self.hi] = 0.0
         squares = np.zeros(len(tree))
@@ -106,7 +112,7 @@ class Evidence:
             below = at[tree.parents[at] >= 0]
             squares += np.bincount(tree.parents[below], own[below] ** 2, len(tree))
         for at in levels[1:]:
-            # a count that is measured neither here nor below is part of the parent's count
+            # without a measurement of the node or below it, the parent's count bounds its count
             above = center[tree.parents[at]] + own[tree.parents[at]]
             own[at] = np.where(np.isinf(own[at]), above, own[at])
         return np.where(np.isinf(own), center, own)
@@ -114,34 +120,50 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """Means of all nodes' counts, and their laws without ends of less than 1e-11 each."""
+    """The law under a `DirichletTree`: of each node, without tails of less than 1e-11."""
 
+    messages: SplitLaw
     mean: FloatArray
-    # shape (n, 2): Means of digamma(z + a) - digamma(a) for each node's alpha, and for its
-    # children's sum.
+    # shape (n, 2): Means of digamma(z + a) - digamma(a), with a node's alpha as a, and with the
+    # sum of its children's.
     rises: FloatArray
-    # Each law's first value, its size (0 where it is not kept), and where it begins in `flat`;
-    # leaves that are alike share one.
+    # Each law's first value, its size (0 if it is not kept), and its start in `flat`; equal leaves
+    # share one law.
     first: IntArray
     size: IntArray
     place: IntArray
     flat: FloatArray
-    lost: float  # About what laws have beyond the ends of their windows, all shares together.
+    error: float  # Approximate probability beyond the truncation, summed over all laws.
 
-    def summary(self, alpha: float) -> FloatArray:
-        """Return the first columns of `marginals.summarise`, shape (n, c)."""
+    @property
+    def log_total(self) -> float:
+        """Log of the sum of the weights of all counts."""
+        return self.messages.log_total
+
+    def sample(self, rows: int, rng: Randomness) -> IntArray:
+        """Draw the counts `rows` times, independently."""
+        return self.messages.sample(rows, rng)
+
+    def summary(self, alpha: float) -> Summaries:
+        """Summarise the law of every node."""
         out = np.empty((self.first.size, HIGH + 1))
         kept_laws.summaries(alpha, self.first, self.size, self.place, self.flat, out)
-        out[:, MEAN] = self.mean
-        return out
+        median, low, high = (np.rint(out[:, c]).astype(np.int64) for c in (MEDIAN, LOW, HIGH))
+        return self.mean.copy(), out[:, VARIANCE], median, low, high
 
-    def of(self, v: int) -> tuple[IntArray, FloatArray]:
+    def gradient(self) -> SplitGradient:
+        """Return the derivatives of the log evidence in each node's alpha (Fisher's identity)."""
+        parents = self.messages.tree.parents
+        above = self.rises[np.maximum(parents, 0), 1]
+        return SplitGradient(np.where(parents >= 0, self.rises[:, 0] - above, 0.0))
+
+    def marginal(self, v: int) -> tuple[IntArray, FloatArray]:
         """Return the values of a node's count and their probabilities."""
         found = self.flat[self.place[v] : self.place[v] + self.size[v]]
         return self.first[v] + np.arange(found.size), found / found.sum()
 
     def chances(self, first: IntArray, size: IntArray) -> FloatArray:
-        """Return the chances that each count is at most each value of its window."""
+        """Return the probability that each count is at most each value of its window."""
         out = np.empty(int(size.sum()))
         kept_laws.up_to(first, size, self.first, self.size, self.place, self.flat, out)
         return out
@@ -154,24 +176,24 @@ class Laws:
 
 @dataclass(frozen=True, eq=False)
 class SplitLaw:
-    """Messages that every law and draw follows from."""
+    """Messages up the tree, from which laws and draws are computed."""
 
     tree: Tree
     measured: Measured
     splits: Splits
-    nats: float  # How far below its largest weight each message is cut off.
+    nats: float  # Nats below its largest weight where each message is truncated.
     messages: FamilyMessages
-    log_total: float  # Log of the summed weights of all counts.
+    log_total: float  # Log of the sum of the weights of all counts.
 
     def laws(self, *, kept: bool) -> Laws:
-        """Return the means of every node, and the laws where they are kept."""
+        """Return the means of all nodes, and their laws if `kept`."""
         n = len(self.tree)
         messages = self.messages._replace(table=self.messages.table.copy())
-        first, size, place = (np.zeros(n, dtype=np.int64) for _ in range(3))
-        summarised = Summarised(np.zeros(n), np.zeros((n, 2)), first, size, place)
+        places = (np.zeros(n, dtype=np.int64) for _ in range(3))
+        summarised = Summarised(np.zeros(n), np.zeros((n, 2)), *places)
         known = self.tree.parents, self.measured, self.splits, messages, self.nats
         flat, lost = kernels.downward(*known, kept, summarised)
-        return Laws(*summarised, flat, lost)
+        return Laws(self, *summarised, flat, lost)
 
     def sample(self, rows: int, rng: Randomness) -> IntArray:
         """Draw the counts `rows` times, independently; shape (rows, n)."""
@@ -190,9 +212,9 @@ class SplitLaw:
 def split_law(
     evidence: Evidence, prior: DirichletTree, center: FloatArray, nats: float
 ) -> SplitLaw:
-    """Send messages up the tree; `center` is about what the counts are, shape (n,).
+    """Send messages up the tree; `center`, shape (n,), approximates the counts.
 
-    Raises InfeasibleError if no counts that are not negative satisfy the bounds.
+    Raises InfeasibleError if no nonnegative counts satisfy the bounds.
     """
     tree = evidence.tree
     n, inner = len(tree), ~tree.is_leaf
@@ -203,21 +225,12 @@ def split_law(
     p = np.where(inner, mean / (mean + np.where(inner, total, 1.0)), 0.5)
     square = evidence.kind == laws.GAUSSIAN
     inverse = np.where(square, 0.5 / evidence.scale**2, 1.0 / evidence.scale)
-    measured = Measured(
-        evidence.kind, inverse, evidence.y, evidence.lo, evidence.hi, evidence.one_sided
-    )
+    ends = evidence.lo, evidence.hi
+    measured = Measured(evidence.kind, inverse, evidence.y, *ends, evidence.one_sided)
     order = tree.bottom_up if tree.bottom_up.size else np.arange(n - 1, -1, -1)
-    splits = Splits(
-        tree.children[0],
-        evidence.children,
-        np.asarray(order, np.int64),
-        prior.alpha,
-        total,
-        prior.odds_of(tree),
-        p,
-        slack,
-        evidence.misplaced(center),
-    )
+    shape = tree.children[0], evidence.children, np.asarray(order, np.int64)
+    numbers = prior.alpha, total, prior.odds_of(tree)
+    splits = Splits(*shape, *numbers, p, slack, evidence.misplaced(center))
     first, size, offset = (np.zeros(n, dtype=np.int64) for _ in range(3))
     logs = np.zeros(n)
     table = kernels.upward(tree.parents, measured, splits, nats, first, size, offset, logs)
@@ -229,19 +242,18 @@ def split_law(
 
 def verified_law(
     evidence: Evidence, prior: DirichletTree, center: FloatArray | None = None
-) -> tuple[SplitLaw, Laws]:
-    """Return messages that hold all but a share of 1e-7 of all laws together, and the laws.
+) -> Laws:
+    """Return laws that lose at most 1e-7 by truncation, summed over all nodes.
 
-    Raises NumericalError if they cannot.
+    Raises NumericalError if the widest messages lose more.
     """
     center = evidence.estimate() if center is None else center
     for nats in _NATS:
-        law = split_law(evidence, prior, center, nats)
-        found = law.laws(kept=True)
-        if found.lost <= _MOST_LOST:
-            return law, found
+        found = split_law(evidence, prior, center, nats).laws(kept=True)
+        if found.error <= _MOST_LOST:
+            return found
         center = found.mean
     raise NumericalError(
-        "the messages of the posterior do not reach their error bound; use a prior that is less "
+        "the error of the posterior's messages is above its limit; use a prior that is less "
         "concentrated, or measurements with less noise."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -32,16 +33,16 @@ from congenial.releases.certificate import plain_plan
 from congenial.types import IntArray
 
 Notify = Callable[[str], None]
-# Releases of each method by default: most, fewest, and most counts in all of them.
+# Default releases of each method: most, fewest, and most counts of all of them.
 REPLICATES, _FEWEST, _MOST_COUNTS = 200, 10, 4_000_000
 # Added to the seed for the noise, so that noise and made-up counts have different random words.
 _NOISE = 2**40
 
 # Most released values in memory at once, and fewest batches of releases.
 VALUES, STEPS = 8_000_000, 10
-# Most products of a pass over the tree, by the posterior, for all replicates: some minutes.
+# Most products of one pass of the posterior, over all replicates; they take some minutes.
 MOST_FITTED_WORK = 2e10
-# Most nodes for which a separate draw loads the kernels first, to exclude loading from times.
+# Most nodes for which a separate draw loads the kernels first, so that times exclude it.
 WARMED = 20_000
 
 
@@ -128,7 +129,7 @@ def compare(
     refused: list[Refused] = []
     failures: list[CongenialError] = []
     for at, contender in enumerate(ways):
-        drawn = _progress(say, contender, at * replicates, len(ways) * replicates)
+        drawn = partial(_progress, say, contender, at * replicates, len(ways) * replicates)
         drawn(0)
         try:
             found = simulate(
@@ -148,20 +149,11 @@ def compare(
             results.append(found)
     if not results:
         raise failures[0]
-    options = f"{basis.options} --replicates {replicates}"
-    options += f" --simulate {seed}" if rows == "confidential" else f" --seed {seed}"
-    if delta is not None:
-        options = f"--delta {delta:g} {options}"
-    return Comparison(
-        plain_plan(plan),
-        basis.text,
-        options,
-        basis.stamp,
-        replicates,
-        seed,
-        tuple(results),
-        tuple(refused),
-    )
+    options = "" if delta is None else f"--delta {delta:g} "
+    options += f"{basis.options} --replicates {replicates} "
+    options += f"--simulate {seed}" if rows == "confidential" else f"--seed {seed}"
+    simulated = replicates, seed, tuple(results), tuple(refused)
+    return Comparison(plain_plan(plan), basis.text, options, basis.stamp, *simulated)
 
 
 def simulate(
@@ -176,7 +168,7 @@ def simulate(
     drawn: Callable[[int], None] = lambda _: None,
 ) -> Result:
     """Draw releases of one contender and sum up their errors."""
-    model, found, engine = build(plan, tree, contender, delta=delta)
+    model, guarantee, mechanism = build(plan, tree, contender, delta=delta)
     products = work_of_fit(model) * replicates
     if products > MOST_FITTED_WORK:
         raise UnsupportedError(
@@ -185,40 +177,29 @@ def simulate(
             f"{MOST_FITTED_WORK:.2g} are taken; simulate fewer releases, or give a larger epsilon."
         )
     if len(tree) <= WARMED:
-        engine.sample(counts, rng=source)
+        mechanism.sample(counts, rng=source)
     began = time.perf_counter()
     build(plan, tree, contender, delta=delta)[2].sample(counts, rng=source)
     first = time.perf_counter() - began
     tally = Tally(model, counts)
     spent, left = 0.0, replicates
     chunk = min(replicates, max(1, VALUES // len(tree)))
-    if contender.method != "conditioning":  # whose draws of one call share their tables
+    if contender.method != "conditioning":  # conditioning fills its tables once for each call
         chunk = min(chunk, -(-replicates // STEPS))
     while left:
         size = min(chunk, left)
         began = time.perf_counter()
-        released = engine.sample(counts, size=size, rng=source)
+        released = mechanism.sample(counts, size=size, rng=source)
         spent += time.perf_counter() - began
         tally.add(np.asarray(released))
         left -= size
         drawn(replicates - left)
-    return Result(
-        contender,
-        found.epsilon,
-        found.delta,
-        found.sentence,
-        tally.satisfied,
-        tally.levels(),
-        tally.sizes(),
-        Seconds(first, spent / replicates),
-    )
+    promised = guarantee.epsilon, guarantee.delta, guarantee.sentence
+    errors = tally.satisfied, tally.levels(), tally.sizes()
+    return Result(contender, *promised, *errors, Seconds(first, spent / replicates))
 
 
-def _progress(say: Notify, contender: Contender, before: int, whole: int) -> Callable[[int], None]:
-    """Return a function that takes the number of the contender's releases, and says the share."""
-
-    def drawn(done: int) -> None:
-        share = 100 * (before + done) // whole
-        say(f"{share}% of all releases drawn; {contender.name}, {contender.noise}")
-
-    return drawn
+def _progress(say: Notify, contender: Contender, before: int, whole: int, done: int) -> None:
+    """Notify of the share of all releases that is drawn, `done` of them by this contender."""
+    percent = 100 * (before + done) // whole
+    say(f"{percent}% of all releases drawn; {contender.name}, {contender.noise}")

@@ -8,16 +8,17 @@ import numpy as np
 
 from congenial.accounting.mechanism import Mechanism
 from congenial.errors import InvariantError, NumericalError, UnsupportedError
+from congenial.preview.comparison.methods import Unconstrained
 from congenial.preview.comparison.outcome import LevelError, SizeError
 from congenial.preview.comparison.tally import Tally
 from congenial.randomness import seeded
 from congenial.releases.model import Model
 from congenial.types import FloatArray, IntArray
 
-# Simulated releases, and the largest number of values drawn for them.
+# Most simulated releases, and most values drawn for them.
 DRAWS = 200
 VALUES = 2_000_000
-# The same of best tables, for each of which a prior is fitted, and the products of all passes.
+# Most values of best tables, each of which fits a prior, and most products of all their passes.
 FITTED_VALUES, FITTED_WORK = 100_000, 2e9
 
 
@@ -38,9 +39,9 @@ class Forecast:
 
 
 def forecast(
-    model: Model, mechanism: Mechanism, counts: IntArray, *, seed: int
+    model: Model, mechanism: Mechanism | Unconstrained, counts: IntArray, *, seed: int
 ) -> Forecast | NotSimulated:
-    """Sum up the errors of `draws_for` seeded releases, were these the true counts."""
+    """Sum up the errors of `draws_for` seeded releases of `counts`."""
     drawn = _drawn(mechanism, counts, seed, work_of_fit(model))
     if isinstance(drawn, NotSimulated):
         return drawn
@@ -52,11 +53,7 @@ def forecast(
 def expected_errors(
     mechanism: Mechanism, counts: IntArray, *, seed: int, work: float = 0.0
 ) -> FloatArray | NotSimulated:
-    """Mean absolute error of each released count, were these the true counts.
-
-    Returns ndarray of float64, shape (n,), or NotSimulated: in counts; a mean over `draws_for`
-    seeded draws.
-    """
+    """Mean absolute error of each released count, shape (n,), over `draws_for` seeded releases."""
     drawn = _drawn(mechanism, counts, seed, work)
     if isinstance(drawn, NotSimulated):
         return drawn
@@ -65,7 +62,7 @@ def expected_errors(
 
 
 def _drawn(
-    mechanism: Mechanism, counts: IntArray, seed: int, work: float
+    mechanism: Mechanism | Unconstrained, counts: IntArray, seed: int, work: float
 ) -> IntArray | NotSimulated:
     """Draw releases, shape (`draws_for`, n), or say why they cannot be drawn."""
     try:
@@ -79,7 +76,7 @@ def _drawn(
 
 
 def work_of_fit(model: Model) -> float:
-    """Return the products of one pass of a plan's posterior; 0 for the other methods."""
+    """Return the number of products in a pass of a plan's posterior; 0 for the other methods."""
     if model.plan.method.name != "posterior":
         return 0.0
     from congenial.inference.best_table import work
@@ -88,7 +85,7 @@ def work_of_fit(model: Model) -> float:
 
 
 def draws_for(nodes: int, work: float = 0.0) -> int:
-    """Number of releases to simulate for a number of counts, and the `work_of_fit` of each."""
+    """Number of releases to simulate, each of some counts and with the work `work_of_fit`."""
     if work == 0.0:
         return max(1, min(DRAWS, VALUES // nodes))
     return max(1, min(DRAWS, FITTED_VALUES // nodes, int(FITTED_WORK / work)))

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.mechanism import Mechanism
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
@@ -23,7 +23,7 @@ from congenial.randomness import Randomness, resolve
 from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.types import IntArray
 
-# Name in tables, method and norm; "noise" satisfies no invariant and is only a reference.
+# Name in tables, method and norm. Noise alone satisfies no invariant; it is a reference.
 WAYS = (
     ("exact conditioning", "conditioning", "l2"),
     ("imaging L2", "imaging", "l2"),
@@ -56,7 +56,7 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
         delta=asked if find_law(contender.noise).measure == "zcdp" else None,
         ledger=None,
     )
-    # not every method has measurements to publish, and none is written here
+    # nothing is written, and not every method has measurements to publish
     return msgspec.structs.replace(
         plan,
         privacy=privacy,
@@ -67,13 +67,12 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
 
 def build(
     plan: Plan, tree: Tree | Workload, contender: Contender, *, delta: float | None = None
-) -> tuple[Model, Guarantee, Mechanism]:
+) -> tuple[Model, Guarantee, Mechanism | Unconstrained]:
     """Build the mechanism of a contender, calibrated to the plan's budget."""
     model = build_model(variant(plan, contender, delta=delta), tree)
     mechanism = choose_method(model)
     guarantee = claim(model, mechanism.error_bound)
-    drawing = Unconstrained(model, mechanism) if contender.method == "noise" else mechanism
-    return model, guarantee, drawing
+    return model, guarantee, Unconstrained(model) if contender.method == "noise" else mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +80,6 @@ class Unconstrained:
     """Noisy counts as they are, which need not add up and may be negative."""
 
     model: Model
-    image: Mechanism  # An image of the same noise, which costs the same.
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -92,24 +90,10 @@ class Unconstrained:
         drawn = mechanism.sample(counts, checked_size(size), resolve(rng)).astype(np.int64)
         pinned = self.model.resolved.pinned
         drawn[:, pinned] = counts[pinned]
-        for node in self._unmeasured:
+        unmeasured = np.flatnonzero(~np.isfinite(mechanism.scales) & ~pinned)
+        # the deepest first, as the others are sums of these
+        for node in unmeasured[np.argsort(-self.model.domain.level[unmeasured], kind="stable")]:
             at = int(np.searchsorted(sums.totals, node))
             parts = sums.parts[sums.starts[at] : sums.starts[at + 1]]
             drawn[:, node] = drawn[:, parts].sum(axis=1)
         return drawn[0] if size is None else drawn
-
-    @property
-    def _unmeasured(self) -> list[int]:
-        """Nodes without noise that are not published exactly, the deepest first."""
-        open_ = ~np.isfinite(self.model.mechanism.scales) & ~self.model.resolved.pinned
-        nodes = np.flatnonzero(open_)
-        deepest = np.argsort(-self.model.domain.level[nodes], kind="stable")
-        return [int(v) for v in nodes[deepest]]
-
-    def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of one draw, that of an image of it."""
-        return self.image.guarantee(neighbours)
-
-    def explain(self) -> str:
-        """Say how a release is drawn."""
-        return "noise alone: neither adds up nor keeps bounds; for comparison only."

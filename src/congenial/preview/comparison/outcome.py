@@ -29,7 +29,7 @@ class LevelError:
     # Scale of the noise; sigma for Gaussian noise, None for a level without noise.
     scale: float | None
     l1: float  # Mean absolute error of a count.
-    l1_error: float  # Its standard error, from release to release; NaN of a single release.
+    l1_error: float  # Standard error of `l1`, over releases; NaN for a single release.
     l2: float  # Root of the mean squared error.
     quantiles: tuple[float, ...]  # Of the absolute error, at `QUANTILES`.
 
@@ -39,13 +39,13 @@ class SizeError:
     """Errors of the counts of one size at one level."""
 
     level: str
-    # `low` and `high`: The true counts are from `low` to `high`, both included.
+    # Smallest and largest true count of this size.
     low: int
     high: int
-    nodes: int  # Nodes of that size, those published exactly left out.
+    nodes: int  # Nodes of that size that are not published exactly.
     l1: float  # Mean absolute error of a count.
     bias: float  # Mean of released less true count.
-    standard_error: float  # That of the bias, from release to release; NaN of a single release.
+    standard_error: float  # Of the bias, over releases; NaN for a single release.
 
 
 @dataclass(frozen=True)

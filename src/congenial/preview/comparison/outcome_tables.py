@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ class Comparison:
     options : str
         Options of the command that gives the same.
     stamp : str or None
-        Warning on every table and figure if the counts are confidential.
+        Warning on every table and figure; None unless the counts are confidential.
     """
 
     plan: dict[str, Any]
@@ -71,14 +71,7 @@ def short_size_label(bias: SizeError) -> str:
 def methods_table(found: Comparison) -> Exhibit:
     """Return the guarantee of each method."""
     rows: list[tuple[Cell, ...]] = [
-        (
-            r.contender.name,
-            r.contender.noise,
-            r.epsilon,
-            r.delta,
-            "always" if r.satisfied else "no",
-            "",
-        )
+        (r.contender.name, r.contender.noise, r.epsilon, r.delta, _satisfied(r), "")
         for r in found.results
     ]
     rows += [
@@ -116,14 +109,7 @@ def errors_table(found: Comparison) -> Exhibit:
         "errors",
         "Error by level",
         (
-            "level",
-            "counts",
-            "method",
-            "noise",
-            "noise scale",
-            "L1",
-            "standard error",
-            "L2",
+            *("level", "counts", "method", "noise", "noise scale", "L1", "standard error", "L2"),
             *(f"{100 * q:g}%" for q in QUANTILES),
         ),
         tuple(rows),
@@ -137,29 +123,28 @@ def errors_table(found: Comparison) -> Exhibit:
 
 def bias_table(found: Comparison) -> Exhibit:
     """Return the error and bias of each method by level and size of the true count."""
-    rows: list[tuple[Cell, ...]] = []
-    for at, size in enumerate(found.results[0].sizes):
-        for r in found.results:
-            bias = r.sizes[at]
-            rows.append(
-                (
-                    size.level,
-                    size_label(size.low, size.high),
-                    size.nodes,
-                    r.contender.name,
-                    r.contender.noise,
-                    bias.l1,
-                    bias.bias,
-                    bias.standard_error,
-                )
-            )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            size.level,
+            size_label(size.low, size.high),
+            size.nodes,
+            r.contender.name,
+            r.contender.noise,
+            size.l1,
+            size.bias,
+            size.standard_error,
+        )
+        for at in range(len(found.results[0].sizes))
+        for r in found.results
+        for size in (r.sizes[at],)
+    ]
     return Exhibit(
         "bias",
         "Error and bias by size of the true count",
         ("level", "true count", "counts", "method", "noise", "L1", "bias", "standard error"),
         tuple(rows),
         (
-            "Over the counts of that size, those published exactly left out: `L1` is the mean "
+            "Over the counts of that size that are not published exactly: `L1` is the mean "
             "absolute error, `bias` the mean of released less true count, with its standard error "
             "from release to release.",
         ),
@@ -167,7 +152,7 @@ def bias_table(found: Comparison) -> Exhibit:
 
 
 def times_table(found: Comparison) -> Exhibit:
-    """Return the times of releases; only these numbers differ between runs."""
+    """Return the times of releases, the only numbers that differ between runs."""
     rows = tuple(
         (r.contender.name, r.contender.noise, r.seconds.first, r.seconds.further)
         for r in found.results
@@ -178,7 +163,7 @@ def times_table(found: Comparison) -> Exhibit:
         ("method", "noise", "first release, s", "each further one, s"),
         rows,
         (
-            "Elapsed on this machine, counting and writing left out. The first includes the "
+            "Elapsed on this machine, without counting and writing. The first includes the "
             "preparation of the sampler; these numbers change from run to run.",
         ),
     )
@@ -211,17 +196,26 @@ def head(found: Comparison) -> Iterator[str]:
     yield f"Compared on {found.basis}."
 
 
-def _methods(found: Comparison) -> Grid:
-    grid = Grid(
-        "method", "guarantee", "satisfied", title="Methods", title_justify="left", box=SIMPLE_HEAD
-    )
-    for name in ("first release", "each further"):
+def _grid(title: str, text: Sequence[str], numbers: Sequence[str]) -> Grid:
+    """Return an empty table; columns of numbers are aligned on the right."""
+    grid = Grid(*text, title=title, title_justify="left", box=SIMPLE_HEAD)
+    for name in numbers:
         grid.add_column(name, justify="right")
+    return grid
+
+
+def _satisfied(result: Result) -> str:
+    return "always" if result.satisfied else "no"
+
+
+def _methods(found: Comparison) -> Grid:
+    times = "first release", "each further"
+    grid = _grid("Methods", ("method", "guarantee", "satisfied"), times)
     for r in found.results:
         grid.add_row(
             label(r.contender, found),
             f"({r.epsilon:.6g}, {r.delta:.2g})",
-            "always" if r.satisfied else "no",
+            _satisfied(r),
             f"{r.seconds.first:.3g} s",
             f"{r.seconds.further:.3g} s",
         )
@@ -229,11 +223,9 @@ def _methods(found: Comparison) -> Grid:
 
 
 def _errors(found: Comparison) -> Grid:
-    grid = Grid(
-        "level", "method", title="Error by level, in counts", title_justify="left", box=SIMPLE_HEAD
-    )
-    for name in ("noise scale", "L1 (mean)", "L2 (root mean square)", "50%", "90%", "99%"):
-        grid.add_column(name, justify="right")
+    quantiles = [f"{100 * q:g}%" for q in QUANTILES]
+    errors = "noise scale", "L1 (mean)", "L2 (root mean square)", *quantiles
+    grid = _grid("Error by level, in counts", ("level", "method"), errors)
     for at, level in enumerate(found.results[0].levels):
         if all(r.levels[at].l1 == 0.0 for r in found.results):
             grid.add_row(level.level, "all", "-", "0", "0", "0", "0", "0", end_section=True)
@@ -255,10 +247,8 @@ def _errors(found: Comparison) -> Grid:
 def _bias(found: Comparison) -> Grid:
     level = found.results[0].levels[-1].level
     title = f"Bias by size of the true count, level {level}"
-    grid = Grid("method", title=title, title_justify="left", box=SIMPLE_HEAD)
     sizes = [s for s in found.results[0].sizes if s.level == level]
-    for size in sizes:
-        grid.add_column(f"{short_size_label(size)}\n({size.nodes:,})", justify="right")
+    grid = _grid(title, ("method",), [f"{short_size_label(s)}\n({s.nodes:,})" for s in sizes])
     for r in found.results:
         own = [s for s in r.sizes if s.level == level]
         cells = (f"{s.bias:+.2f}±{s.standard_error:.1g}" for s in own)
@@ -267,10 +257,7 @@ def _bias(found: Comparison) -> Grid:
 
 
 def figure(found: Comparison) -> Figure:
-    """Return the figure: error by level, and bias by size at the deepest level.
-
-    Colours show methods; Laplace noise is drawn full, Gaussian noise open and dotted.
-    """
+    """Return the figure; Laplace noise is drawn filled, Gaussian noise open and dotted."""
     title = "Error by level, and bias by size at the deepest level"
     return Figure("methods", title, lambda canvas: _draw(canvas, found), size=(11.0, 5.0))
 
@@ -286,7 +273,7 @@ def _draw(canvas: Canvas, found: Comparison) -> None:
 
 
 def _look(contender: Contender) -> tuple[str, bool]:
-    """Colour by method, and whether it is drawn full."""
+    """Return the colour of a method, and whether its marks are filled."""
     names = [name for name, _, _ in WAYS]
     return f"C{names.index(contender.name)}", contender.noise == LAPLACE
 

@@ -29,7 +29,7 @@ from congenial.releases.directory import MARKER_TEXT
 
 FORMAT = 1
 NAME = "comparison"
-# Beside files about confidential counts.
+# File that marks the results of a comparison on confidential counts.
 MARKER = f"{NAME}-NOT-PRIVATE.txt"
 
 
@@ -75,19 +75,13 @@ def as_markdown(found: Comparison, command: str) -> str:
 
 
 def write(found: Comparison, out: Path, *, command: str) -> list[Path]:
-    """Write all files of a comparison.
-
-    The page comes first.
-    """
+    """Write all files of a comparison, and return their paths, the page first."""
     picture = figure(found)
     contents = {f"{NAME}.md": as_markdown(found, command).encode(), f"{NAME}.json": as_json(found)}
-    contents |= {
-        f"{NAME}-{table.name}.csv": as_csv(_noted(table, found.stamp)).encode()
-        for table in _tables(found)
-    }
-    contents |= {
-        f"{NAME}-{picture.name}.{form}": as_image(picture, form) for form in ("png", "svg")
-    }
+    for table in _tables(found):
+        contents[f"{NAME}-{table.name}.csv"] = as_csv(_noted(table, found.stamp)).encode()
+    for form in ("png", "svg"):
+        contents[f"{NAME}-{picture.name}.{form}"] = as_image(picture, form)
     if found.stamp is not None:
         contents[MARKER] = MARKER_TEXT.encode()
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +12,7 @@ from congenial.preview.comparison.outcome import QUANTILES, LevelError, SizeErro
 from congenial.releases.model import Model
 from congenial.types import FloatArray, IntArray
 
-# Sizes of true counts: 0, and then from each power of ten to below the next.
+# Most digits of a true count. Counts of equally many digits are of one size; so are those of 0.
 MOST_DIGITS = 16
 
 
@@ -29,7 +30,7 @@ def size_label(low: int, high: int) -> str:
 
 @dataclass(eq=False)
 class Tally:
-    """Errors as they come in; nothing of a single release is kept."""
+    """Errors of releases, added up as these come in; the releases are not kept."""
 
     model: Model
     counts: IntArray  # shape (n,)
@@ -38,13 +39,12 @@ class Tally:
     squares: FloatArray = field(init=False)
     by_size: list[FloatArray] = field(default_factory=list)
     signed: list[FloatArray] = field(default_factory=list)
-    values: list[tuple[IntArray, IntArray]] = field(init=False)
+    values: list[Counter[int]] = field(init=False)  # Absolute errors of each level.
 
     def __post_init__(self) -> None:
         tree = self.model.domain
         self.squares = np.zeros(tree.depth)
-        none = np.zeros(0, dtype=np.int64)
-        self.values = [(none, none)] * tree.depth
+        self.values = [Counter() for _ in range(tree.depth)]
         open_ = np.flatnonzero(~self.model.resolved.pinned)
         group = tree.level[open_] * (MOST_DIGITS + 1) + size_class(self.counts[open_])
         order = np.argsort(group, kind="stable")
@@ -65,7 +65,8 @@ class Tally:
             here = size[:, tree.level == level]
             sums[:, level] = here.mean(axis=1)
             self.squares[level] += float((here.astype(np.float64) ** 2).sum())
-            self.values[level] = _merged(self.values[level], here)
+            values, times = np.unique(here, return_counts=True)
+            self.values[level].update(dict(zip(values.tolist(), times.tolist(), strict=True)))
         self.absolute.append(sums)
         if self._order.size:
             ordered = error[:, self._order].astype(np.float64)
@@ -84,7 +85,7 @@ class Tally:
                 float(means[:, level.depth].mean()),
                 float(spread[level.depth]),
                 float(np.sqrt(self.squares[level.depth] / (len(means) * level.nodes))),
-                _quantiles(*self.values[level.depth]),
+                _quantiles(self.values[level.depth]),
             )
             for level in self.model.levels
         )
@@ -115,16 +116,8 @@ def _standard_error(means: FloatArray) -> FloatArray:
     return np.asarray(means.std(axis=0, ddof=1) / np.sqrt(len(means)))
 
 
-def _merged(before: tuple[IntArray, IntArray], new: IntArray) -> tuple[IntArray, IntArray]:
-    """Distinct values and how often they came, with new ones counted in."""
-    values, times = np.unique(new, return_counts=True)
-    both, place = np.unique(np.concatenate((before[0], values)), return_inverse=True)
-    counted = np.zeros(both.size, dtype=np.int64)
-    np.add.at(counted, place, np.concatenate((before[1], times)))
-    return both, counted
-
-
-def _quantiles(values: IntArray, times: IntArray) -> tuple[float, ...]:
-    """Least values that the given shares of all do not exceed."""
+def _quantiles(counted: Counter[int]) -> tuple[float, ...]:
+    """Return the `QUANTILES` of values that were counted."""
+    values, times = np.array(sorted(counted.items())).T
     share = np.cumsum(times) / times.sum()
     return tuple(float(values[np.searchsorted(share, q - 1e-12)]) for q in QUANTILES)

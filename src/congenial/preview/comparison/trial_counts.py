@@ -6,7 +6,6 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -35,9 +34,7 @@ from congenial.releases.rows import without_apostrophe
 from congenial.types import FloatArray, IntArray
 
 # Made-up counts have the skew of real ones: 20 records a leaf, and log-normal shares of siblings,
-# so that most leaves are empty or small.
-#
-# Measured on public data, and on what the rule makes of the same trees:
+# so that most leaves are empty or small. Public data, and counts made up for the same trees:
 #
 #                                    leaves of 0, 1-9, 10-99, more, in %    in the largest tenth
 #     taxi trips by zone and hour    22   38   18   22                      85% of all records
@@ -46,9 +43,8 @@ from congenial.types import FloatArray, IntArray
 #     made up                        56   32    9    2                      95%
 #     cells of race and age by block 83   13    4    0                      95%
 #
-# Logs of siblings' shares, empty ones left out, have standard deviations from 0.4 (tracts of a
-# county) to 1.8 (zones of a borough), at blocks 1.1 and at hours 0.9; empty siblings, 4% to 70% of
-# all, come on top.
+# Logs of the shares of nonempty siblings have standard deviations from 0.4 (tracts of a county) to
+# 1.8 (zones of a borough): 1.1 at blocks, 0.9 at hours. Of all siblings, 4% to 70% are empty.
 RECORDS = 20
 SPREAD = 1.5
 # Columns of a file of public counts that may hold the counts; a release calls its own "value".
@@ -63,7 +59,7 @@ class Basis:
 
     counts: IntArray  # shape (n,)
     text: str  # Their origin, in a sentence.
-    options: str  # Options of the command that gives them.
+    options: str  # Options of the command line that give these counts.
     stamp: str | None = None  # Set if the counts are confidential.
 
 
@@ -89,14 +85,14 @@ def find_basis(
         raise ArgumentError(f"rows is {rows!r}; give 'public' or 'confidential'.")
     if rows is not None:
         return from_rows(plan, tree, base, public=rows == "public")
-    if counts is not None and isinstance(tree, Workload):
+    if counts is None:
+        found = made_up(tree, seed=seed, total=total, spread=spread)
+    elif isinstance(tree, Workload):
         raise ArgumentError(
             "counts names a file, which no table's queries are read from; give a total."
         )
-    if counts is not None and isinstance(tree, Tree):
-        found = from_file(plan, tree, Path(counts), base, seed=seed, spread=spread)
     else:
-        found = made_up(tree, seed=seed, total=total, spread=spread)
+        found = from_file(plan, tree, Path(counts), base, seed=seed, spread=spread)
     if plan.hierarchy.domain == "data":
         text = ", but for the names of the nodes, which the plan leaves unprotected"
         return replace(found, text=found.text + text)
@@ -128,14 +124,19 @@ def made_up(
     return Basis(domain.roll_up(counts[tree.leaves]).astype(np.int64), text, options)
 
 
-def _with_cells(workload: Workload) -> Tree:
-    """Hang the possible cells of a table's places below them; its leaves are those cells."""
-    table = workload.tables[0]
-    places = table.geography
-    if places is None:
+def places(domain: Tree | Workload) -> Tree:
+    """Return the hierarchy of a plan's places, with a table or without one."""
+    found = domain.tables[0].geography if isinstance(domain, Workload) else domain
+    if found is None:
         raise AssertionError("a plan's table has a geography")
-    area, _ = np.nonzero(table.possible)
-    return Tree.from_parents(np.concatenate([places.parents, places.leaves[area]]))
+    return found
+
+
+def _with_cells(workload: Workload) -> Tree:
+    """Return the places with each one's possible cells as its children."""
+    tree = places(workload)
+    area, _ = np.nonzero(workload.tables[0].possible)
+    return Tree.from_parents(np.concatenate([tree.parents, tree.leaves[area]]))
 
 
 def from_file(
@@ -153,9 +154,8 @@ def from_file(
             continue
         node = index.get(path)
         if node is None or node in known:
-            what = "gives twice" if node in known else "names"
-            why = "give each node once" if node in known else "which is no node of the plan"
-            raise DataError(f"{file.name} {what} {'/'.join(path)!r}, {why}; correct that row.")
+            fault = " twice" if node in known else ", which is no node of the plan"
+            raise DataError(f"{file.name} names {'/'.join(path)!r}{fault}; correct that row.")
         known.add(node)
         counts[node] = value
     level = plan.level_names[depth - 1]
@@ -175,23 +175,14 @@ def from_file(
 def from_rows(plan: Plan, tree: Tree | Workload, base: Path, *, public: bool) -> Basis:
     """Count the plan's own rows."""
     counted = count(plan, base=base)
-    if not _same(tree, counted.domain):
+    before, after = places(tree), places(counted.domain)
+    if not (before.same_as(after) and before.names == after.names):
         raise DataError("the domain changed while the rows were counted; compare again.")
     counts = np.asarray(counted.counts, dtype=np.int64)
     if public:
         return Basis(counts, "the plan's own rows, which the user declares public", "--public")
     text = "the plan's own confidential rows, on request: the numbers are not private"
     return Basis(counts, text, "--with-truth", STAMP)
-
-
-def _same(one: Tree | Workload, other: Tree | Workload) -> bool:
-    """Whether two domains of a plan, both trees or both tables, count the same places."""
-    if isinstance(one, Workload) and isinstance(other, Workload):
-        first, second = one.tables[0].geography, other.tables[0].geography
-        return first is not None and second is not None and _same(first, second)
-    if isinstance(one, Workload) or isinstance(other, Workload):
-        return False
-    return one.same_as(other) and one.names == other.names
 
 
 def _check(total: int, spread: float) -> None:
@@ -227,10 +218,9 @@ def _shared(total: int, weights: FloatArray) -> IntArray:
     """Whole numbers that add up to a total, in proportion to weights, by largest remainder."""
     exact = total * (weights / weights.sum())
     out: IntArray = np.floor(exact).astype(np.int64)
-    left = total - int(out.sum())  # below the number of shares, rounding apart
-    order = np.argsort(out - exact, kind="stable")
-    out[order[: max(left, 0)]] += 1
-    out[int(np.argmax(out))] += total - int(out.sum())
+    left = max(total - int(out.sum()), 0)
+    out[np.argsort(out - exact, kind="stable")[:left]] += 1
+    out[int(np.argmax(out))] += total - int(out.sum())  # rounding errors of large totals
     return out
 
 
@@ -251,7 +241,7 @@ def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], li
     with connect() as connection:
         restrict(connection, files)
         table = open_files(connection, files, str(file), _KEY, public=True)
-        folded: Mapping[str, str] = {name.casefold(): name for name in table.columns}
+        folded = {name.casefold(): name for name in table.columns}
         value = next((folded[name] for name in VALUES if name in folded), None)
         levels = [folded[v.casefold()] for v in plan.hierarchy.levels if v.casefold() in folded]
         missing = [v for v in plan.hierarchy.levels[: len(levels)] if v.casefold() not in folded]
@@ -261,15 +251,13 @@ def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], li
                 f"{', '.join(plan.hierarchy.levels)} and 'count', or at least the first levels."
             )
         names = ", ".join(name_of(column, table.columns[column]) for column in levels)
-        rows = ask(
-            connection,
-            f"SELECT TRY_CAST({identifier(value)} AS DOUBLE), {names} FROM {table.sql}",
-            f"{file.name} cannot be read as a table of counts",
-        )
+        unread = f"{file.name} cannot be read as a table of counts"
+        query = f"SELECT TRY_CAST({identifier(value)} AS DOUBLE), {names} FROM {table.sql}"
+        rows = ask(connection, query, unread)
         stamped = "note" in folded and ask(
             connection,
             f"SELECT 1 FROM {table.sql} WHERE {identifier(folded['note'])} = {literal(STAMP)}",
-            f"{file.name} cannot be read as a table of counts",
+            unread,
         )
     if stamped:
         raise DataError(
@@ -280,7 +268,7 @@ def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], li
     paths, values = [], []
     for number, *parts in rows:
         given = [part for part in parts if part is not None]
-        # a release.csv may be given, which writes formulas as text
+        # a release's CSV quotes names that a spreadsheet would read as formulas
         path = (plan.hierarchy.root, *map(without_apostrophe, given))
         if parts[: len(given)] != given:
             raise DataError(f"{file.name} has a row with a gap in its path; fill in every level.")
