@@ -7,7 +7,7 @@ import pytest
 
 from congenial.errors import UnsupportedError
 from congenial.kernels.numerics import laws
-from congenial.sum_network.cutset.boxes import added, place_box, summable
+from congenial.sum_network.cutset.boxes import place_box, sum_of, summable
 from congenial.sum_network.weights import Unary
 from support.seeds import for_each_seed
 
@@ -76,4 +76,4 @@ def test_an_unmeasured_variable_follows_from_its_sum():
 
 
 def test_signed_sums_lose_what_cancels():
-    assert added({1: 1, 2: 1}, {1: -1, 3: 2}) == {2: 1, 3: 2}
+    assert sum_of(({1: 1, 2: 1}, -1, 2), ({1: -1, 3: 2}, 0, 1)) == ({2: 1, 3: 2}, -1, 3)

@@ -22,8 +22,8 @@ def joint_law(
     """Return the joint law of one to three released values.
 
     All values of all nodes but the last are enumerated, together with a cut set if the sums have
-    cycles. Tables that do not depend on a node's value are shared. The cost is the number of these
-    assignments times the tables between the nodes, plus all tables once.
+    cycles. The cost is the number of these assignments times the tables between the nodes, plus all
+    tables once.
 
     Returns the values of each node, consecutive integers that carry all but 1e-12 of the mass, and
     the probabilities, with one axis a node.
@@ -56,7 +56,7 @@ def _trimmed(
 
 
 def _joint_table(
-    system: SumSystem, unary: Unary, nodes: Sequence[int], tally: int | None = None
+    system: SumSystem, unary: Unary, nodes: Sequence[int], tally: int | None
 ) -> tuple[tuple[IntArray, ...], FloatArray]:
     """Return the joint law of variables: the window of each, and the table of probabilities."""
     *others, last = nodes
@@ -73,10 +73,7 @@ def _joint_table(
         at = found.values[:, cut.index(last)] - windows[-1][0]
         np.add.at(belief, (group, at), np.exp(found.log_weight - reference))
     else:
-        free = system.free
-        branches = compile_branches(system.rows, box, free, cut, last, tally=tally)
+        branches = compile_branches(system.rows, box, system.free, cut, last, tally=tally)
         scratch = np.empty(found.values.shape[0])
         evaluate(branches, found.values, found.log_own, scratch, reference, group, belief)
-        if branches.orientation[branches.roots[-1]] < 0:
-            raise AssertionError("a root is read as it is")
     return windows, (belief / belief.sum()).reshape(shape)

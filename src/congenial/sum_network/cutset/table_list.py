@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from congenial.kernels.network import cutset
-from congenial.sum_network.cutset.boxes import Box, Signed, added
-
-# A signed sum of measured variables, and the range that other variables add.
-Span = tuple[Signed, int, int]
-NOTHING: Span = ({}, 0, 0)
+from congenial.sum_network.cutset.boxes import NOTHING, Box, Span, sum_of, turned
 
 
 class Compiler:
@@ -15,13 +11,8 @@ class Compiler:
 
     def __init__(self, box: Box) -> None:
         self.box = box
-        self.columns: dict[str, list[int]] = {
-            name: []
-            for name in (
-                *("op", "left", "right", "sign", "row", "lo", "hi", "tally_lo", "tally_hi"),
-                *("variable", "flip"),
-            )
-        }
+        names = "op left right sign row lo hi tally_lo tally_hi variable flip"
+        self.columns: dict[str, list[int]] = {name: [] for name in names.split()}
         self.moving: list[bool] = []
         self.spans: list[Span] = []
         self.tally_spans: list[Span] = []
@@ -39,11 +30,11 @@ class Compiler:
         **more: int,
     ) -> int:
         """Append a table; return its number."""
-        given = {"op": op, "lo": lo, "hi": hi, **more}
+        default = {"left": 0, "right": 0, "sign": 1, "row": 0, "variable": -1, "flip": 1}
+        given = default | {"op": op, "lo": lo, "hi": hi, **more}
         given["tally_lo"], given["tally_hi"], tally_span = tallied
-        rest = {"left": 0, "right": 0, "sign": 1, "row": 0, "variable": -1, "flip": 1}
         for name, column in self.columns.items():
-            column.append(given.get(name, rest.get(name, 0)))
+            column.append(given[name])
         self.moving.append(moving)
         self.spans.append(span)
         self.tally_spans.append(tally_span)
@@ -54,14 +45,14 @@ class Compiler:
         lo, hi = int(self.box.lo[v]), int(self.box.hi[v])
         if flip < 0:
             lo, hi = -hi, -lo
-        span = _turned(self.box.spans[v], flip)
+        span = turned(self.box.spans[v], flip)
         return self.add(cutset.UNARY, lo, hi, span, moving=False, variable=v, flip=flip)
 
     def merge(self, a: int, b: int) -> int:
         """Append the law of the sum of two tables."""
         col = self.columns
         lo, hi = col["lo"][a] + col["lo"][b], col["hi"][a] + col["hi"][b]
-        span = _sum(self.spans[a], self.spans[b])
+        span = sum_of(self.spans[a], self.spans[b])
         lo, hi = self._within(lo, hi, span)
         moving = self.moving[a] or self.moving[b]
         return self.add(cutset.MERGE, lo, hi, span, moving, self._joined(a, b), left=a, right=b)
@@ -80,7 +71,7 @@ class Compiler:
         col = self.columns
         lo, hi = col["lo"][t], col["hi"][t]
         ends = sorted((sign * lo, sign * hi))
-        span = _sum(self.tally_spans[t], _turned(self.spans[t], sign))
+        span = sum_of(self.tally_spans[t], turned(self.spans[t], sign))
         low, high = self._within(col["tally_lo"][t] + ends[0], col["tally_hi"][t] + ends[1], span)
         tallied = (low, high, span)
         moving = self.moving[t]
@@ -89,7 +80,7 @@ class Compiler:
         )
 
     def close(self, parts: list[int], row: int, *, shifted: bool) -> int:
-        """Bring the tallies of all parts to their total; the first part's value is left."""
+        """Close the tallies of all parts at their total; the table has the first part's value."""
         col = self.columns
         first, *others = parts
         sums = [
@@ -106,9 +97,9 @@ class Compiler:
 
     def _joined(self, a: int, b: int) -> tuple[int, int, Span]:
         one, two = self._tally(a), self._tally(b)
-        span = _sum(one[2], two[2])
         if one == two == (0, 0, NOTHING):
             return one
+        span = sum_of(one[2], two[2])
         return *self._within(one[0] + two[0], one[1] + two[1], span), span
 
     def _within(self, lo: int, hi: int, span: Span) -> tuple[int, int]:
@@ -133,13 +124,3 @@ class Compiler:
             pairs = [self.merge(a, b) for a, b in zip(group[::2], group[1::2], strict=False)]
             group = pairs + (group[-1:] if len(group) % 2 else [])
         return group
-
-
-def _sum(one: Span, two: Span) -> Span:
-    return added(one[0], two[0]), one[1] + two[1], one[2] + two[2]
-
-
-def _turned(span: Span, way: int) -> Span:
-    if way > 0:
-        return span
-    return {v: -a for v, a in span[0].items()}, -span[2], -span[1]
