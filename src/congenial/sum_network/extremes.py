@@ -96,7 +96,7 @@ def extreme_tails(tree: Tree, weights: SharedUnary, tails: FloatArray) -> tuple[
 def _moved(
     before: tuple[OneSided, OneSided], found: tuple[OneSided, OneSided], share: float
 ) -> BoolArray:
-    """Return the nodes where an end moved, or a mean or variance moved by more than a share.
+    """Return the nodes where an end moved, or the mean or variance by more than `share`.
 
     Ends are integers, so they may stay although a law still lacks some of its weight.
     """

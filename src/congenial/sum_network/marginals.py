@@ -17,9 +17,9 @@ from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Most nodes whose laws are computed one by one: a number, or a share of all nodes. A pass over all
-# nodes takes longer per node, because it does not skip nodes that are alike.
-_FEW, _SHARE = 64, 0.25
+# Most different laws that are computed one by one: a number, or a fraction of all nodes. A pass
+# over all nodes takes longer per node, because it does not skip nodes with equal laws.
+_FEW, _FRACTION = 64, 0.25
 
 
 class Summaries(NamedTuple):
@@ -40,13 +40,13 @@ class Summaries(NamedTuple):
 def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     """Return the reach of every node of a tree, see `Summaries`.
 
-    Nodes with the same law share the result. A few different laws are computed one by one with
-    transforms; many are computed by one pass over all nodes, which needs no transforms.
+    The reach of each different law is computed once. A few laws are computed one by one with
+    transforms, many by one pass over all nodes, which needs no transforms.
     """
     n = len(tree)
     twin = _twins(tables.network, np.zeros(n), np.zeros(n, dtype=np.int64))[:n]
     different, number = np.unique(twin, return_inverse=True)
-    if different.size > max(_FEW, _SHARE * n):
+    if different.size > max(_FEW, _FRACTION * n):
         return summaries(tables, tree.is_leaf, alpha).reach
     laws = (marginal(tables, int(v)) for v in different)
     return np.array([interval_and_reach(*law, alpha)[2] for law in laws], dtype=np.int64)[number]

@@ -255,7 +255,7 @@ def draw_forest(
     words: npt.NDArray[np.uint64],
     program: BranchTables | None = None,
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Draw all variables given held values, shape (r, size), and say where that is possible."""
+    """Draw all variables given cut values, shape (r, size), and return which draws are possible."""
     values = np.zeros((held.shape[0], branches.op.size), dtype=np.int64)
     whole = np.ones(held.shape[0], dtype=np.bool_)
     state = branches.program if program is None else program

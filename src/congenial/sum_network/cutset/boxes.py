@@ -142,10 +142,7 @@ def _law(key: tuple[float, ...]) -> _Law:
 
 
 def check_proper_rows(system: SumSystem, unary: Unary) -> None:
-    """Check that every unmeasured variable is held by some sum or bounds.
-
-    Raises UnsupportedError if one is not.
-    """
+    """Refuse with UnsupportedError unless sums or bounds limit every unmeasured variable."""
     _spans_of(system.rows, unary, system.every_fixed)
 
 

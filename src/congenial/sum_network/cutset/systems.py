@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from congenial.sum_network.forest import SumForest, of_rows, of_tree
 from congenial.types import BoolArray, IntArray
 
 Row = dict[int, int]
+Number = TypeVar("Number", int, Fraction)
 # Most rows among which rows that follow from others are searched for.
 _MOST_CORE = 400
 # Most entries of a workload's chain in which crossing sums are compared.
@@ -343,6 +345,26 @@ def _pruned(rows: Sequence[Row], leave: Callable[[int, int], bool]) -> list[int]
             left.discard(k)
             count.subtract(rows[k].keys())
     return sorted(left)
+
+
+def substitute(
+    row: dict[int, Number],
+    v: int,
+    equals: Mapping[int, Number],
+    touching: dict[int, set[int]],
+    k: int,
+) -> int:
+    """Substitute the expression of v in row k; return the number of entries that this adds."""
+    before = len(row)
+    times = row.pop(v)
+    for w, a in equals.items():
+        row[w] = row[w] + times * a if w in row else times * a
+        if row[w]:
+            touching[w].add(k)
+        else:
+            del row[w]
+            touching[w].discard(k)
+    return len(row) - before
 
 
 def rows_touching(rows: Sequence[Mapping[int, object]]) -> dict[int, list[int]]:
