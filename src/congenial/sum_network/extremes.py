@@ -112,7 +112,6 @@ class _Laws:
     """Networks of the noise with its lower bounds, and without them; their classes are equal."""
 
     def __init__(self, forest: SumForest, weights: SharedUnary) -> None:
-        self.n = forest.n
         self.cut = compile_network(forest, weights, tilts(forest, weights))
         unary = self.cut.unary
         open_below = np.where(unary.lo == unary.hi, unary.lo, -np.inf)
@@ -145,7 +144,6 @@ class _Messages:
     """Messages of both networks, on the same windows."""
 
     def __init__(self, laws_of: _Laws, generous: FloatArray) -> None:
-        self.n = laws_of.n
         (cut, _), (free, _) = laws_of.places
         (lo, hi), (low, high) = (
             windows(one, place, cut=_CUT, generous=generous) for one, place in laws_of.places

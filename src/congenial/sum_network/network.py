@@ -14,7 +14,7 @@ from congenial.kernels.network.records import Classes, CompiledClasses, Families
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import Signs, SumForest
 from congenial.sum_network.weights import SharedUnary, Unary, alike
-from congenial.types import FloatArray, Indices, IntArray
+from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +42,6 @@ class Network:
     roots: Indices  # Classes of the variables above which there is no sum.
     unary: Unary  # Distinct weights and tilts, those of sums of geometric variables included.
     tilt: FloatArray
-    number: Indices  # Number of each given weight; equal weights share one.
-    row: Indices  # Number of each of `unary`; -1 for weights that no variable has.
     members: Indices  # Slots of the variables drawn as compositions.
     moved: npt.NDArray[np.intp]  # Variables among them that are counted from a bound: `ends`.
     ends: IntArray
@@ -119,7 +117,7 @@ def compile_network(
     classes, _, last, begin, stop, count, root_count, again, most = state[: consing.RUN].tolist()
     slots, places = last + again, max(last, most)
     keys = keys[:classes].copy()
-    made, distinct, tilt, row = _weights(keys, listed, unary)
+    made, distinct, tilt = _weights(keys, listed, unary)
     own = np.flatnonzero(~made)
     variable = np.full(keys.shape[0], -1, dtype=np.int32)
     variable[own] = np.arange(own.size)
@@ -149,8 +147,6 @@ def compile_network(
         roots=program[3, begin : begin + root_count],
         unary=distinct,
         tilt=tilt,
-        number=number,
-        row=row,
         moved=moved,
         ends=bound[weights.code[moved]],
         choices=choices,
@@ -161,8 +157,8 @@ def compile_network(
 
 def _weights(
     keys: Indices, listed: npt.NDArray[np.intp], given: Unary
-) -> tuple[npt.NDArray[np.bool_], Unary, FloatArray, Indices]:
-    """Return which classes are made of others, and of the rest weights, tilts and rows."""
+) -> tuple[BoolArray, Unary, FloatArray]:
+    """Return which classes are made of others, and the weights and tilts of the rest."""
     geometric, point = keys[:, 0] == consing.GEOMETRIC, keys[:, 0] == consing.POINT
     made = ~((keys[:, 0] == UNARY) | geometric | point)
     own = keys[~made]
@@ -170,8 +166,7 @@ def _weights(
     # sums of geometric variables, and of bounds, have the scale and the tilt of their members
     source = np.where(summed | fixed, own[:, 1], np.flatnonzero(~made))
     tilt = np.ascontiguousarray(keys[source, 2:4]).view(np.float64)[:, 0]
-    row = keys[source, 1]
-    unary = given.at(listed[row])
+    unary = given.at(listed[keys[source, 1]])
     upwards = summed & (own[:, 3] > 0)
     # flat members have no scale, and their sum has no decay
     unary.scale[summed & (unary.kind == laws.FLAT)] = np.inf
@@ -182,4 +177,4 @@ def _weights(
     value = np.ascontiguousarray(own[fixed, 2:4]).view(np.int64)[:, 0]
     unary.kind[fixed], unary.scale[fixed] = laws.LAPLACE, 1.0
     unary.center[fixed] = unary.lo[fixed] = unary.hi[fixed] = value
-    return made, unary, tilt, np.where(summed | fixed, np.int32(-1), row)
+    return made, unary, tilt

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from congenial.conditioning.chains import CHAINS, Chain, Draw, Info, check_steps
 from congenial.conditioning.laws.delegate import Delegate, same_law
+from congenial.conditioning.laws.normal import draw_noise
 from congenial.conditioning.proposal import (
     ByProposals,
     checked_start,
@@ -146,9 +147,7 @@ class TreeMH(Chain, Delegate):
         if start is not None:
             z = checked_start(self.resolved, counts, start, whole=whole)
             return np.tile(z - counts, (chains, 1))
-        width = self.mechanism.n * self.mechanism.noise.words_per_entry
-        words = source.bits(chains * width).reshape(chains, width)
-        leaves = self.mechanism.noise.draw(words, self.mechanism.scales)[:, self._tree.leaves]
+        leaves = draw_noise(self.mechanism, chains, source)[:, self._tree.leaves]
         noise = self._tree.roll_up(leaves).astype(np.float64)
         for i in range(chains):
             while not satisfies_inequalities(self.resolved, counts + noise[i]):

@@ -119,18 +119,14 @@ def enumerate_cut(
 
 
 def weigh(
-    system: SumSystem,
-    unary: Unary,
-    first: Sequence[int] = (),
-    most: int = MOST_ASSIGNMENTS,
-    tally: int | None = None,
+    system: SumSystem, unary: Unary, first: Sequence[int] = (), tally: int | None = None
 ) -> Assignments:
     """Choose a cut set, list its assignments and weigh them; windows grow until they are proved."""
     free, budget = system.free, _first_budget(system)
     for _ in range(8):
         box = place_box(system.rows, unary, system.every_fixed, budget)
         cut = choose_cut(system, box, first, tally)
-        listed = enumerate_cut(system, box, cut, most)
+        listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
         if listed is None:
             raise too_costly()
         values, log_own = listed
