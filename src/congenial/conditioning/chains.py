@@ -191,10 +191,9 @@ def study_source(rng: Randomness | None, why: str, remedy: str) -> Randomness:
 
 def check_lengths(lengths: Mapping[str, int], least: int = 1) -> None:
     """Check that numbers of draws, chains or steps are integers, and not too small."""
-    for value in lengths.values():
-        if value is None or checked_size(value) < least:
-            text = ", ".join(f"{name} is {value}" for name, value in lengths.items())
-            raise ArgumentError(f"{text}; give at least {least} each.")
+    if any(value is None or checked_size(value) < least for value in lengths.values()):
+        text = ", ".join(f"{name} is {value}" for name, value in lengths.items())
+        raise ArgumentError(f"{text}; give at least {least} each.")
 
 
 def sample_in_turn(

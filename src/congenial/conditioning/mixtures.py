@@ -20,7 +20,7 @@ from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
-# A part is chosen by a uniform integer below this, so each weight is exact to within 2^-62.
+# A uniform integer below this number chooses a part, so each weight is exact to within 2^-62.
 _CHOICES = 1 << 62
 Part = Additive | Mechanism
 

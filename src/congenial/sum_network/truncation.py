@@ -126,8 +126,7 @@ def cut_off(
 def stretches(cost: IntArray, wide: IntArray) -> Iterator[tuple[int, int]]:
     """Divide the classes into ranges of limited cost that contain no wide class.
 
-    Yields (begin, stop) pairs. Kernels run one range at a time, so that an interrupt is handled
-    between two of them.
+    Yields (begin, stop) pairs. An interrupt is handled between the kernels of two ranges.
     """
     at = np.flatnonzero(np.diff(np.cumsum(cost) >> 31)) + 1
     stops = np.unique(np.concatenate((at, wide, [cost.size])))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -98,8 +98,7 @@ def stand_in(unary: Unary, n: int, reach: float = 0.0) -> tuple[IntArray, FloatA
     return kind, np.where(flat, np.maximum(wide, finite), unary.scale)
 
 
-@dataclass(frozen=True, eq=False)
-class Placement:
+class Placement(NamedTuple):
     """Support, decay and moments of every class, from which windows follow."""
 
     mean: FloatArray

@@ -60,7 +60,7 @@ class Delegate(ByLaw):
 
 
 def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact | None:
-    """Condition exactly; None if that costs too much or continuous noise has no closed form."""
+    """Condition exactly; None if that costs too much, or continuous noise has no closed form."""
     check_kernels(mechanism.noise)
     if not mechanism.noise.discrete:
         if mechanism.noise.kind != laws.GAUSSIAN:

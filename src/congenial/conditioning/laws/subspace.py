@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 # Most entries for a dense solve; beyond, scipy's sparse factorisation is used.
 LONGEST_DENSE = 1000
 
-
 # The solutions of linear equalities, and these with a weight for each entry.
 Subspace: TypeAlias = "OnForest | Dense | Sparse"
 Fitted: TypeAlias = "FittedForest | FittedDense | FittedSparse"
@@ -127,7 +126,7 @@ class FittedForest:
     @property
     def log_volume(self) -> float:
         """Log integral of exp(-sum(weight * u**2) / 2) over the solutions, Euclidean volume."""
-        # the two volumes differ by a constant factor, computed with weights of 1
+        # lattice and Euclidean volumes differ by a constant factor, known from weights of 1
         known = 0.5 * self.dimension * float(np.log(2.0 * np.pi))
         return self.climbed[1] - self.space.log_unit + known
 

@@ -8,7 +8,6 @@ Gong and Meng (2020), Algorithm 1; Liu (1996); Mengersen and Tweedie (1996), The
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -96,14 +95,7 @@ class Independence(Proposing):
                 here = pick(here, batch, at[:, -1])
                 t += length
         bound, unbounded = self._bound(counts, warmup + thin * draws)
-        info = Info(
-            warmup,
-            thin,
-            values,
-            acceptance=accepted / (thin * draws),
-            tv_bound=bound,
-            unbounded=unbounded,
-        )
+        info = Info(warmup, thin, values, accepted / (thin * draws), bound, unbounded)
         return Draw(self.released(counts, values)), info
 
     def sample(
@@ -148,15 +140,12 @@ class Independence(Proposing):
         noise = (self.exact.sample(counts, size, source) - counts).astype(np.float64)
         states = self.log_weights(noise[:, placed.index], noise[:, placed.rest])
         # a candidate of smaller weight than the state is accepted with the ratio of the weights
-        below = np.sort(np.concatenate(list(self._candidates(counts, size, source))))
+        lengths = (length for _, lengths in self.blocks(1, size) for length in lengths)
+        batches = [self.batch(counts, 1, length, source).log_weights[0] for length in lengths]
+        below = np.sort(np.concatenate(batches))
         rank = np.searchsorted(below, states)
         summed = np.concatenate(([-np.inf], np.logaddexp.accumulate(below)))
         return float(np.mean(np.exp(summed[rank] - states) + (size - rank)) / size)
-
-    def _candidates(self, counts: Values, size: int, source: Randomness) -> Iterator[FloatArray]:
-        for _, lengths in self.blocks(1, size):
-            for length in lengths:
-                yield self.batch(counts, 1, length, source).log_weights[0]
 
     def explain(self) -> str:
         """Explain how draws are made, which bound holds, and whether they may be released."""

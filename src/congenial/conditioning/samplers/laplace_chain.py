@@ -103,12 +103,9 @@ def precisions(
 ) -> FloatArray:
     """Draw the precision (one over the variance) of each entry given its noise `u`.
 
-    It is inverse Gaussian with mean ``1 / (scale * abs(u))`` and shape ``1 / scale**2``. A normal
-    variable gives the two roots of a quadratic, and a uniform one chooses between them.
-
-    References
-    ----------
-    Michael, Schucany and Haas (1976); Park and Casella (2008), Section 2.
+    It is inverse Gaussian with mean ``1 / (scale * abs(u))`` and shape ``1 / scale**2`` (Park and
+    Casella 2008, Section 2). A normal variable gives the two roots of a quadratic, and a uniform
+    one chooses between them (Michael, Schucany and Haas 1976).
     """
     size = np.maximum(np.abs(u), _SMALLEST * scale)
     mean = 1.0 / (scale * size)
@@ -127,9 +124,8 @@ def _uniform(words: Words) -> FloatArray:
 class LaplaceChainSampler:
     """Draws continuous Laplace noise by a chain, for studies."""
 
-    # `warmup` and `thin`: Sweeps left out of each chain, and sweeps for each draw kept.
-    warmup: int = 200
-    thin: int = 2
+    warmup: int = 200  # Sweeps left out of each chain.
+    thin: int = 2  # Sweeps for each draw kept.
     name: ClassVar[str] = "laplace-chain"
     certified: ClassVar[bool] = False
 

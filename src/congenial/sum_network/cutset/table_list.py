@@ -61,27 +61,21 @@ class Compiler:
         """Multiply a variable's table by the law of a sum below it."""
         lo, hi, span = self.columns["lo"][t], self.columns["hi"][t], self.spans[t]
         moving = self.moving[t] or self.moving[below] or shifted
-        tallied = self._joined(t, below)
-        return self.add(
-            cutset.READ, lo, hi, span, moving, tallied, left=t, right=below, sign=sign, row=row
-        )
+        links = {"left": t, "right": below, "sign": sign, "row": row}
+        return self.add(cutset.READ, lo, hi, span, moving, self._joined(t, below), **links)
 
     def enter(self, t: int, sign: int) -> int:
         """Add a variable's value, times `sign`, to the tally."""
-        col = self.columns
-        lo, hi = col["lo"][t], col["hi"][t]
+        lo, hi = self.columns["lo"][t], self.columns["hi"][t]
         ends = sorted((sign * lo, sign * hi))
-        span = sum_of(self.tally_spans[t], turned(self.spans[t], sign))
-        low, high = self._within(col["tally_lo"][t] + ends[0], col["tally_hi"][t] + ends[1], span)
-        tallied = (low, high, span)
-        moving = self.moving[t]
-        return self.add(
-            cutset.ENTER, lo, hi, self.spans[t], moving, tallied, left=t, right=t, sign=sign
-        )
+        low, high, span = self._tally(t)
+        span = sum_of(span, turned(self.spans[t], sign))
+        tallied = (*self._within(low + ends[0], high + ends[1], span), span)
+        links = {"left": t, "right": t, "sign": sign}
+        return self.add(cutset.ENTER, lo, hi, self.spans[t], self.moving[t], tallied, **links)
 
     def close(self, parts: list[int], row: int, *, shifted: bool) -> int:
         """Close the tallies of all parts at their total; the table has the first part's value."""
-        col = self.columns
         first, *others = parts
         sums = [
             self.add(cutset.SUM, 0, 0, NOTHING, self.moving[t], self._tally(t), left=t, right=t)
@@ -89,8 +83,8 @@ class Compiler:
         ]
         rest = self.merge_all(sums)
         moving = self.moving[first] or self.moving[rest] or shifted
-        lo, hi, span = col["lo"][first], col["hi"][first], self.spans[first]
-        return self.add(cutset.CLOSE, lo, hi, span, moving, left=first, right=rest, row=row)
+        window = self.columns["lo"][first], self.columns["hi"][first], self.spans[first]
+        return self.add(cutset.CLOSE, *window, moving, left=first, right=rest, row=row)
 
     def _tally(self, t: int) -> tuple[int, int, Span]:
         return self.columns["tally_lo"][t], self.columns["tally_hi"][t], self.tally_spans[t]
