@@ -105,7 +105,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
         return (
             f"A sweep has {len(self.blocks)} blocks; a block keeps up to {most} entries and draws "
             f"the others exactly. Estimated from the noise alone, the tables of all blocks take "
-            f"{bytes_text(8.0 * entries)}, and a sweep of one chain takes at most {work:.1e} "
+            f"{bytes_text(8.0 * entries)} and a sweep of one chain takes at most {work:.1e} "
             f"multiplications ({time_text(work)})."
         )
 
