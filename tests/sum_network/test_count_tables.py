@@ -78,7 +78,7 @@ def test_equal_weights_are_listed_once(seed):
     kind, scale, mode, lo, hi, a, b, base, zero = columns
     found = share_priors(Unary(kind, scale, mode, lo, hi), a, b, base, zero)
     own = (getattr(found.unary, name) for name in ("kind", "scale", "center", "lo", "hi"))
-    listed = np.column_stack([*own, found.a, found.b, found.base, found.zero])
+    listed = np.column_stack([*own, found.prior])
     # where there is no prior nothing is counted from the base
     columns[7] = np.where(a >= 0.0, base, 0.0)
     np.testing.assert_array_equal(listed[found.code], np.column_stack(columns))

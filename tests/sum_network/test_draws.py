@@ -109,7 +109,7 @@ def test_kept_rows_change_no_bit(entries, monkeypatch):
     monkeypatch.setattr(draws, "_OFTEN", 10**9)
     without = draws.sample(tables, 500, cg.seeded(1), threads=1)
     monkeypatch.setattr(draws, "_OFTEN", 1)
-    monkeypatch.setattr(draws, "_ENTRIES", entries * max(1, int(tables.reach.max()) // 4))
+    monkeypatch.setattr(draws, "_ENTRIES", entries * max(1, int(tables.near.reach.max()) // 4))
     kept = draws._Kept(tables, 500, draws._ENTRIES)
     assert (kept.begins >= 0).any() == (entries > 1)
     assert (draws.sample(tables, 500, cg.seeded(1), threads=1) == without).all()
@@ -131,9 +131,9 @@ def chisquare(first, second):
 def test_the_first_guess_of_a_choice_does_not_change_the_law(off):
     tables = tables_of()
     rows = 40_000
-    elsewhere = replace(
-        tables, middle=tables.middle + off, reach=np.minimum(tables.reach, 1 + (off == 0.0))
-    )
+    near = tables.near
+    reach = np.minimum(near.reach, 1 + (off == 0.0))
+    elsewhere = replace(tables, near=near._replace(middle=near.middle + off, reach=reach))
     right = draws.sample(tables, rows, cg.seeded(1))
     found = draws.sample(elsewhere, rows, cg.seeded(2))
     assert not (right == found).all()

@@ -45,16 +45,15 @@ def weights_of(one: Case) -> SharedUnary:
 def filled(forest, unary, *, cut, generous, spare=0.0):
     """Tables whose windows were placed for a cut; the bound; what each class lost."""
     theta = windows.tilts(forest, unary)
-    network = compile_network(forest, unary, theta, np.zeros(unary.code.size, dtype=np.int8))
+    network = compile_network(forest, unary, theta)
     place = windows.place_classes(network)
     lo, hi = windows.windows(network, place, cut=cut, generous=generous)
     kept = []
 
-    def keep(network, messages, place, small):
-        support = place.support_lo, place.support_hi
+    def keep(network, messages, errors, place, small):
         apart = messages.offset, messages.table.size
-        kept.append(losses.follow(network, messages, support, small, apart).lost)
-        return losses.cut_off(network, messages, place, small)
+        kept.append(losses.follow(network, messages, errors, place, small, apart).lost)
+        return losses.cut_off(network, messages, errors, place, small)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "cut_off", keep)

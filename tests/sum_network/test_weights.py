@@ -6,7 +6,7 @@ import numpy as np
 
 from congenial.kernels.network import consing
 from congenial.kernels.numerics import laws
-from congenial.sum_network.weights import Unary, composable, numbered, share_noise
+from congenial.sum_network.weights import Unary, alike, composable, share_noise
 from support.seeds import for_each_seed
 
 INF = np.inf
@@ -26,7 +26,8 @@ def test_equal_weights_have_one_number(seed):
         for _ in range(n)
     ]
     composed = rng.integers(0, 2, n).astype(np.int8)
-    number, first = numbered(unary(rows), composed)
+    one = unary(rows)
+    number, first = alike((one.lo, one.hi, one.scale, one.center, one.kind, composed))
     keys = [(*map(float, row), int(c)) for row, c in zip(rows, composed, strict=True)]
     for v in range(n):
         assert keys[first[number[v]]] == keys[v]

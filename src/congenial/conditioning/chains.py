@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
+from congenial.conditioning.laws.conditional import ByLaw
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.noise.additive import checked_size
 from congenial.randomness import Randomness, resolve
@@ -35,13 +36,11 @@ class Info:
 
     warmup: int  # Steps of each chain that were left out.
     thin: int  # Steps for each draw kept.
-    # ndarray, shape (chains, draws, n): Noise of the draws, which the diagnostics use.
-    noise: Values = field(repr=False)
-    # shape (chains,), or None: Share of proposals that each chain accepted after the warm-up; None
-    # if blocks are drawn exactly, so that nothing is rejected.
+    noise: Values = field(repr=False)  # shape (chains, draws, n): Noise of the draws.
+    # shape (chains,): Part of the proposals that each chain accepted after the warm-up; None if
+    # blocks are drawn exactly, so that nothing is rejected.
     acceptance: FloatArray | None = None
-    # Bound on the total variation between the last draw of a chain and the law, from any start;
-    # None if no bound is known.
+    # Bound on the total variation between a chain's last draw and the law, from any start, or None.
     tv_bound: float | None = None
     unbounded: str = ""  # Why there is no such bound; empty if there is one.
     blocks: int | None = None  # Number of blocks in one sweep; None without blocks.
@@ -125,6 +124,13 @@ class Chain:
         rng: Randomness | None = None,
     ) -> tuple[Draw, Info]:
         """Run chains; return their draws and diagnostics. `rng` is `congenial.seeded(n)`."""
+        source = self._source(rng)
+        check_lengths({"draws": draws, "chains": chains})
+        return self._run(x, int(draws), int(chains), source)
+
+    def _run(
+        self, x: npt.ArrayLike, draws: int, chains: int, source: Randomness
+    ) -> tuple[Draw, Info]:
         raise NotImplementedError
 
     def sample(
@@ -134,19 +140,11 @@ class Chain:
 
         Arguments and result are those of `Additive.sample`; `rng` is `congenial.seeded(n)`.
         """
-        rows = checked_size(size)
         steps = {} if self.apart is None else {"thin": self.apart}
-        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng, **steps)
-        out = in_turn(draw.values, rows)
-        return out[0] if size is None else out
+        return sample_in_turn(partial(self.run, rng=rng, **steps), x, size)
 
     def guarantee(self, neighbours: Neighbours) -> NoReturn:
-        """Refuse: no bound on the chain's error is known.
-
-        Raises
-        ------
-        PrivacyError
-        """
+        """Refuse with PrivacyError: no bound on the chain's error is known."""
         raise PrivacyError(
             f"the {self.called} is {_NOT_CERTIFIED}, so no guarantee ({neighbours!r} or other) can "
             f"be given; {self.remedy}."
@@ -168,39 +166,13 @@ class Chain:
         )
 
 
-class ChainAlone(Chain):
-    """Chains for a law whose probabilities are not known otherwise.
-
-    Raises
-    ------
-    UnsupportedError
-        From every question about the law.
-    """
+class ChainAlone(Chain, ByLaw):
+    """Chains for a law whose probabilities are not known otherwise: every question is refused."""
 
     # the reason, which follows the question's name in a message
     unknown: ClassVar[str]
 
-    def log_normalizer(self, x: npt.ArrayLike) -> NoReturn:
-        """Refuse."""
-        self._refuse("log_normalizer", x)
-
-    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> NoReturn:
-        """Refuse."""
-        self._refuse("log_prob", z, x)
-
-    def marginal(self, node: int | str, x: npt.ArrayLike) -> NoReturn:
-        """Refuse."""
-        self._refuse("marginal", node, x)
-
-    def joint(self, nodes: object, x: npt.ArrayLike) -> NoReturn:
-        """Refuse."""
-        self._refuse("joint", nodes, x)
-
-    def interval(self, node: int | str, alpha: float = 0.1) -> NoReturn:
-        """Refuse."""
-        self._refuse("interval", node, alpha)
-
-    def _refuse(self, question: str, *_: object) -> NoReturn:
+    def _law(self, question: str) -> NoReturn:
         raise UnsupportedError(
             f"{question}() {self.unknown}; estimate it from run(), or {self.remedy}."
         )
@@ -219,12 +191,29 @@ def study_source(rng: Randomness | None, why: str, remedy: str) -> Randomness:
 
 def check_lengths(lengths: Mapping[str, int], least: int = 1) -> None:
     """Check that numbers of draws, chains or steps are integers, and not too small."""
-    for value in lengths.values():
-        if value is None or checked_size(value) < least:
-            text = ", ".join(f"{name} is {value}" for name, value in lengths.items())
-            raise ArgumentError(f"{text}; give at least {least} each.")
+    if any(value is None or checked_size(value) < least for value in lengths.values()):
+        text = ", ".join(f"{name} is {value}" for name, value in lengths.items())
+        raise ArgumentError(f"{text}; give at least {least} each.")
+
+
+def sample_in_turn(
+    run: Callable[[npt.ArrayLike, int, int], tuple[Draw, Info]],
+    x: npt.ArrayLike,
+    size: int | None,
+) -> Values:
+    """Return `size` draws of a run, taken from all its chains in turn."""
+    rows = checked_size(size)
+    draw, _ = run(x, max(-(-rows // CHAINS), 1), CHAINS)
+    out = in_turn(draw.values, rows)
+    return out[0] if size is None else out
 
 
 def in_turn(values: Values, rows: int) -> Values:
     """Return draws from all chains in turn, shape (rows, n)."""
     return values.transpose(1, 0, 2).reshape(-1, values.shape[2])[:rows]
+
+
+def check_steps(draws: int, chains: int, warmup: int, thin: int) -> None:
+    """Check the lengths of a run whose steps are chosen."""
+    check_lengths({"draws": draws, "chains": chains, "thin": thin})
+    check_lengths({"warmup": warmup}, least=0)

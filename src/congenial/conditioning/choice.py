@@ -125,9 +125,8 @@ def _conditioned(
 
 
 def _on_union(mechanism: Additive, invariant: Union, sampler: Sampler) -> ConditionedMixture:
-    parts = [
-        replace(_part(mechanism, one, sampler), bounds_hold=False) for one in invariant.alternatives
-    ]
+    made = (_part(mechanism, one, sampler) for one in invariant.alternatives)
+    parts = tuple(replace(part, bounds_hold=False) for part in made)
     alternatives = tuple(part.resolved for part in parts)
     if any(resolved.n_inequalities for resolved in alternatives):
         raise UnsupportedError(
@@ -135,7 +134,7 @@ def _on_union(mechanism: Additive, invariant: Union, sampler: Sampler) -> Condit
             "give bounds on single entries."
         )
     check_alternatives(alternatives)
-    return ConditionedMixture(tuple(parts), (1.0,) * len(parts), alternatives)
+    return ConditionedMixture(parts, (1.0,) * len(parts), alternatives)
 
 
 def _part(mechanism: Additive, invariant: Invariant, sampler: Sampler) -> Conditioned:

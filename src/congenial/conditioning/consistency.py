@@ -29,11 +29,9 @@ def check_consistent(resolved: ResolvedInvariant) -> None:
     matrix, value = resolved.equalities
     if not 0 < value.size <= _MOST_ROWS:
         return
-    rows = (
-        matrix
-        if resolved.counted is None
-        else counting(resolved.n, resolved.counted).on_cells(matrix)
-    )
+    rows = matrix
+    if resolved.counted is not None:
+        rows = counting(resolved.n, resolved.counted).on_cells(matrix)
     lengths = np.linalg.norm(rows, axis=1)
     lengths[lengths == 0.0] = 1.0
     rows, value = rows / lengths[:, None], value / lengths
@@ -59,9 +57,6 @@ def check_consistent(resolved: ResolvedInvariant) -> None:
 
 
 def _listed(rows: list[int], *, by_tree: bool) -> str:
-    named = [str(k) for k in rows[:4]]
-    if len(rows) > 4:
-        named.append(f"{len(rows) - 4} more")
-    first = "row " if len(rows) == 1 else "rows "
-    text = first + joined(named) if named else ""
+    named = [str(k) for k in rows[:4]] + [f"{len(rows) - 4} more"] * (len(rows) > 4)
+    text = f"row{'s' * (len(rows) > 1)} {joined(named)}" if named else ""
     return " and ".join(filter(None, (text, "the tree" * by_tree)))

@@ -105,23 +105,8 @@ class OnGrid:
     ) -> tuple[Draw, Info]:
         """Run chains, if the sampler has them; see its own `run`, such as `Independence.run`.
 
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-        draws, chains : int
-        rng : Randomness
-            `congenial.seeded(n)`.
-        start : array_like, shape (n,), optional
-            In the units of `x`, on the grid.
-        warmup, thin : int, optional
-            By default those of the sampler. Some chains do not take `start`, `warmup` and `thin`.
-
-        Raises
-        ------
-        ArgumentError
-            If an option is given to a chain that does not take it, or is not valid.
-        UnsupportedError
-            If draws are exact, because then there is no chain.
+        `start` is in the units of `x`. Raises ArgumentError if the chain does not take an option
+        that is given, UnsupportedError if draws are exact, because then there is no chain.
         """
         run = getattr(self.inner, "run", None)
         if run is None:
@@ -129,14 +114,20 @@ class OnGrid:
                 "run() is for chains, and this sampler's draws are exact and independent; use "
                 "sample(size=...)."
             )
-        placed = None if start is None else self._scaled(start)
-        options: dict[str, Any] = {"start": placed, "warmup": warmup, "thin": thin}
+        options: dict[str, Any] = {"start": start, "warmup": warmup, "thin": thin}
         given = {name: value for name, value in options.items() if value is not None}
         if not given.keys() <= signature(run).parameters.keys():
             raise ArgumentError(
                 f"{' and '.join(given)} given to a chain whose start and steps are fixed; leave "
                 "out start, warmup and thin."
             )
+        if start is not None:
+            try:
+                given["start"] = np.asarray(start, dtype=np.float64) / self.granularity
+            except (TypeError, ValueError) as cause:
+                raise ArgumentError(
+                    f"start is {start!r}; give {self._first.n} numbers that satisfy the invariant."
+                ) from cause
         drawn, info = run(self._units(x), draws, chains, rng, **given)
         return Draw(self._placed(drawn.values.astype(np.int64))), info
 
@@ -147,14 +138,6 @@ class OnGrid:
 
     def _units(self, x: npt.ArrayLike) -> IntArray:
         return (self._first.counts(x) / self.granularity).astype(np.int64)
-
-    def _scaled(self, start: npt.ArrayLike) -> FloatArray:
-        try:
-            return np.asarray(start, dtype=np.float64) / self.granularity
-        except (TypeError, ValueError) as cause:
-            raise ArgumentError(
-                f"start is {start!r}; give {self._first.n} numbers that satisfy the invariant."
-            ) from cause
 
     def _placed(self, steps: Values) -> FloatArray:
         return steps.astype(np.float64) * self.granularity
@@ -180,21 +163,20 @@ def in_units(
 ) -> tuple[Additive | Mixture, Invariant | Union]:
     """Restate a mechanism and an invariant in units of the grid's spacing."""
     step = spacing(mechanism)
-    if isinstance(mechanism, Additive):
-        members: tuple[Additive, ...] = (mechanism,)
-        units: Additive | Mixture = mechanism.in_units()
-    else:
-        members = tuple(part for part in mechanism.parts if isinstance(part, Additive))
-        if len(members) != len(mechanism.parts):
-            raise ArgumentError(
-                "the mixed mechanisms are not all additive; give congenial.Additive(noise, tree)."
-            )
-        units = Mixture(tuple(part.in_units() for part in members), mechanism.weights)
+    parts = mechanism.parts if isinstance(mechanism, Mixture) else (mechanism,)
+    members = tuple(part for part in parts if isinstance(part, Additive))
+    if len(members) != len(parts):
+        raise ArgumentError(
+            "the mixed mechanisms are not all additive; give congenial.Additive(noise, tree)."
+        )
     if not isinstance(invariant, Invariant | Union):
         raise ArgumentError(
             f"the invariant is a {type(invariant).__name__}; build it with congenial.consistent() "
             "and its like, joined by &."
         )
+    units: Additive | Mixture = members[0].in_units()
+    if isinstance(mechanism, Mixture):
+        units = Mixture(tuple(part.in_units() for part in members), mechanism.weights)
     if isinstance(invariant, Union):
         return units, Union(tuple(_restated(c, step, members[0]) for c in invariant.alternatives))
     return units, _restated(invariant, step, members[0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
-# A part is chosen by a uniform integer below this, so each weight is exact to within 2^-62.
+# A uniform integer below this number chooses a part, so each weight is exact to within 2^-62.
 _CHOICES = 1 << 62
 Part = Additive | Mechanism
 
@@ -46,13 +47,7 @@ class Mixture:
         return draw_mixed(self.parts, np.array(self.weights), x, size, resolve(rng))
 
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
-        """Log probability (or density) of releases.
-
-        Raises
-        ------
-        ArgumentError
-            If a part's law is unknown.
-        """
+        """Log probability (or density) of releases; raises ArgumentError if it is unknown."""
         terms = []
         for part, weight in zip(self.parts, self.weights, strict=True):
             law: Callable[..., FloatArray] | None = getattr(part, "log_prob", None)
@@ -69,10 +64,8 @@ class Mixture:
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: the largest loss of any part, the mean of the deltas.
 
-        Raises
-        ------
-        PrivacyError
-            If the parts count in different ways, fix different values, or one has no guarantee.
+        Raises PrivacyError if the parts count in different ways, fix different values, or one has
+        no guarantee.
         """
         check_alike(self.parts)
         stated = []
@@ -87,9 +80,13 @@ class Mixture:
 
     def explain(self) -> str:
         """List the parts with their weights."""
-        listed = ", ".join(
-            f"{w:.6g} {_described(p)}" for p, w in zip(self.parts, self.weights, strict=True)
+        names = (
+            f"{part.noise.name} noise"
+            if isinstance(part, Additive)
+            else type(part).__name__.lower()
+            for part in self.parts
         )
+        listed = ", ".join(f"{w:.6g} {name}" for w, name in zip(self.weights, names, strict=True))
         return f"mixture: one part is chosen at random for each draw, with weights {listed}."
 
 
@@ -138,9 +135,8 @@ def draw_mixed(
 ) -> Values:
     """Draw from parts chosen with the given weights; shapes as `Mixture.sample`."""
     rows = checked_size(size)
-    ends = np.cumsum(
-        np.array([int(w * _CHOICES) for w in weights / weights.sum()], dtype=np.uint64)
-    )
+    each = [int(w * _CHOICES) for w in weights / weights.sum()]
+    ends = np.cumsum(np.array(each, dtype=np.uint64))
     last = int(np.flatnonzero(weights)[-1])
     words = rng.bits(rows) >> np.uint64(2)
     chosen = np.minimum(np.searchsorted(ends, words, side="right"), last)
@@ -154,8 +150,7 @@ def draw_mixed(
     return out[0] if size is None else out
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
+class _Neighbourhood(NamedTuple):
     """The facts that decide which datasets are neighbours: how records count, and fixed sums."""
 
     counted: Tree | Workload | None
@@ -164,22 +159,20 @@ class _Asked:
     per_record: float
 
 
-def _asked(part: object, unit: float) -> Iterator[_Asked]:
+def _neighbourhoods(part: object, unit: float) -> Iterator[_Neighbourhood]:
     """Yield these facts for every mechanism in a part; `unit` is the unit of its numbers."""
+    mechanism = part if isinstance(part, Additive) else getattr(part, "mechanism", None)
+    resolved = getattr(part, "resolved", None)
     if isinstance(part, Additive):
-        free = resolve_invariant(Invariant(()), part.n, part.domain)
-        yield _Asked(part.counted, free, unit, unit * part.per_record)
-    elif isinstance(inner := getattr(part, "parts", None), tuple):
+        resolved = resolve_invariant(Invariant(()), part.n, part.domain)
+    if isinstance(inner := getattr(part, "parts", None), tuple):
         for each in inner:
-            yield from _asked(each, unit)
+            yield from _neighbourhoods(each, unit)
     elif (below := getattr(part, "inner", None)) is not None:
-        yield from _asked(below, unit * float(getattr(part, "granularity", 1.0)))
-    elif isinstance(mechanism := getattr(part, "mechanism", None), Additive) and isinstance(
-        resolved := getattr(part, "resolved", None), ResolvedInvariant
-    ):
-        yield _Asked(
-            mechanism.counted or resolved.counted, resolved, unit, unit * mechanism.per_record
-        )
+        yield from _neighbourhoods(below, unit * float(getattr(part, "granularity", 1.0)))
+    elif isinstance(mechanism, Additive) and isinstance(resolved, ResolvedInvariant):
+        counted = mechanism.counted or resolved.counted
+        yield _Neighbourhood(counted, resolved, unit, unit * mechanism.per_record)
     else:
         raise PrivacyError(
             f"a part of the mixture is a {type(part).__name__}, whose exact values are unknown; "
@@ -189,11 +182,9 @@ def _asked(part: object, unit: float) -> Iterator[_Asked]:
 
 def check_alike(parts: Sequence[object]) -> None:
     """Refuse parts under which different datasets are neighbours."""
-    asked = [found for part in parts for found in _asked(part, 1.0)]
-    first = asked[0]
-    for other in asked[1:]:
-        alike = first.resolved.n == other.resolved.n and _same(first.counted, other.counted)
-        if not alike:
+    first, *others = (found for part in parts for found in _neighbourhoods(part, 1.0))
+    for other in others:
+        if first.resolved.n != other.resolved.n or not _same(first.counted, other.counted):
             raise PrivacyError(
                 "the mixed mechanisms count records in different ways, so they share no guarantee; "
                 "give all of them the same tree, or the same number of queries."
@@ -204,10 +195,8 @@ def check_alike(parts: Sequence[object]) -> None:
                 f"{other.per_record:g}, so they share no guarantee; give all of them the same "
                 "per_record."
             )
-        (rows, values), (theirs, their_values) = (
-            first.resolved.equalities,
-            other.resolved.equalities,
-        )
+        rows, values = first.resolved.equalities
+        theirs, their_values = other.resolved.equalities
         if not (
             np.array_equal(first.resolved.determined, other.resolved.determined)
             and np.array_equal(rows, theirs)
@@ -225,9 +214,3 @@ def _same(one: Tree | Workload | None, other: Tree | Workload | None) -> bool:
     if isinstance(one, Tree) and isinstance(other, Tree):
         return one.same_as(other)
     return one is None and other is None
-
-
-def _described(part: Part) -> str:
-    if isinstance(part, Additive):
-        return f"{part.noise.name} noise"
-    return type(part).__name__.lower()

@@ -6,11 +6,11 @@ With A u = 0 for the noise u, entries I are proposed from a law q and the others
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import gcd, lcm
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.invariants.sparse_rows import row_matrix, structure_rows, sums_of_others
 from congenial.noise.additive import Additive
 from congenial.noise.law import checked_scale
+from congenial.sum_network.cutset import rows_touching, substitute
 from congenial.types import FloatArray, IntArray, Values
 
 Row = dict[int, Fraction]
@@ -27,6 +28,8 @@ Row = dict[int, Fraction]
 # Limits for proposals: number of entries, and size of the matrix that solves for the rest.
 _LONGEST = 20_000
 _MOST_SOLVED = 1 << 24
+# Rounds of `largest_noise` over all rows; each round propagates bounds one row further.
+_ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +95,7 @@ class ByProposals:
         return replace(self, proposal=self.proposal.in_units(granularity))
 
     def check_covers(self, resolved: ResolvedInvariant) -> None:
-        """Refuse bounds that depend on counts published exactly.
-
-        Raises UnsupportedError if there are such bounds.
-        """
+        """Refuse bounds that depend on counts published exactly, with UnsupportedError."""
         if resolved.relative.size:
             raise UnsupportedError(
                 f"sampler {self.name!r} does not cover bounds that follow from counts published "
@@ -103,14 +103,14 @@ class ByProposals:
             )
 
 
-def _listed(index: object) -> tuple[int, ...]:
-    given = list(index) if isinstance(index, Iterable) and not isinstance(index, str) else [index]
-    whole = [i for i in given if isinstance(i, int | np.integer) and not isinstance(i, bool)]
-    if len(whole) < len(given):
+def _listed(index: Any) -> tuple[int, ...]:
+    several = isinstance(index, Iterable) and not isinstance(index, str)
+    given: list[Any] = list(index) if several else [index]
+    if not all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in given):
         raise ArgumentError(
             f"the proposal's index is {index!r}; give the entries that are proposed, from 0."
         )
-    listed = tuple(int(i) for i in whole)
+    listed = tuple(int(i) for i in given)
     if len(set(listed)) < len(listed):
         raise ArgumentError("the proposal's index names an entry twice; name each once.")
     return listed
@@ -156,7 +156,11 @@ def place(mechanism: Additive, resolved: ResolvedInvariant, proposal: Proposal |
         )
     free = np.flatnonzero(~resolved.pinned)
     if given.chosen is not None:
-        _check_range(given.chosen, n)
+        beyond = [i for i in given.chosen if not 0 <= i < n]
+        if beyond:
+            raise ArgumentError(
+                f"the proposal's index has {beyond[0]}; give entries from 0 to {n - 1}."
+            )
         if len(given.chosen) == n and (resolved.pinned.any() or rows):
             return _all_entries(mechanism, resolved, rows, spread)
         solved = _follow(given.chosen, free, rows, whole=whole)
@@ -194,48 +198,32 @@ def eliminate(rows: list[Row], order: Sequence[int], *, unit: bool) -> tuple[dic
     Returns each solved entry's row, where it has coefficient 1 and no other solved entry occurs,
     and whether all rows were used.
     """
-    held = [_primitive(row) if unit else dict(row) for row in rows]
-    touching: dict[int, set[int]] = {}
-    for k, row in enumerate(held):
-        for v in row:
-            touching.setdefault(v, set()).add(k)
-    left = set(range(len(held)))
+    reduced = [_primitive(row) if unit else dict(row) for row in rows]
+    touching = {v: set(of) for v, of in rows_touching(reduced).items()}
+    left = set(range(len(reduced)))
     solved: dict[int, Row] = {}
     waiting, moved = list(order), True
     while waiting and moved and left:
         moved, passed = False, []
         for v in waiting:
             able = [k for k in sorted(touching.get(v, ())) if k in left]
-            able = [k for k in able if not unit or abs(held[k][v]) == 1]
+            able = [k for k in able if not unit or abs(reduced[k][v]) == 1]
             if not able:
                 passed.append(v)
                 continue
-            own = min(able, key=lambda k: len(held[k]))
-            held[own] = solved[v] = {w: a / held[own][v] for w, a in held[own].items()}
+            own = min(able, key=lambda k: len(reduced[k]))
+            reduced[own] = solved[v] = {w: a / reduced[own][v] for w, a in reduced[own].items()}
             left.discard(own)
+            equals = {w: -a for w, a in solved[v].items() if w != v}
             for k in sorted(touching[v] - {own}):
-                _subtract(held[k], solved[v], held[k][v], k, touching)
-                if not held[k]:
+                substitute(reduced[k], v, equals, touching, k)
+                if not reduced[k]:
                     left.discard(k)
                 elif unit and k in left:
-                    held[k] = _primitive(held[k])
+                    reduced[k] = _primitive(reduced[k])
             moved = True
         waiting = passed
     return solved, not left
-
-
-def _subtract(
-    row: Row, pivot: Row, factor: Fraction, k: int, touching: dict[int, set[int]]
-) -> None:
-    """Subtract a multiple of a pivot's row from row k in place, and update its set of entries."""
-    for w, a in pivot.items():
-        value = row.get(w, Fraction(0)) - factor * a
-        if value:
-            row[w] = value
-            touching[w].add(k)
-        else:
-            row.pop(w, None)
-            touching[w].discard(k)
 
 
 def _primitive(row: Row) -> Row:
@@ -302,19 +290,11 @@ def _all_entries(
             "proposed; leave the proposal's index out."
         )
     _check_measured(spread, np.arange(n), mechanism)
-    matrix = np.zeros((len(rows), n))
+    matrix = np.vstack((np.zeros((len(rows), n)), np.eye(n)[resolved.pinned]))
     for k, row in enumerate(rows):
-        for v, a in row.items():
-            matrix[k, v] = float(a)
-    matrix = np.vstack((matrix, np.eye(n)[resolved.pinned]))
+        matrix[k, list(row)] = [float(a) for a in row.values()]
     none = np.zeros(0, dtype=np.int64)
     return Placed(np.arange(n), none, np.zeros((0, n)), spread, matrix)
-
-
-def _check_range(chosen: tuple[int, ...], n: int) -> None:
-    for i in chosen:
-        if not 0 <= i < n:
-            raise ArgumentError(f"the proposal's index has {i}; give entries from 0 to {n - 1}.")
 
 
 def _check_measured(spread: FloatArray, index: IntArray, mechanism: Additive) -> None:
@@ -336,10 +316,10 @@ def scale_each(spread: FloatArray, n: int) -> FloatArray:
 def feasible_start(
     resolved: ResolvedInvariant, placed: Placed, x: Values, *, whole: bool
 ) -> FloatArray:
-    """Return a point that depends on the data only through the invariant's values.
+    """Return a point, shape (n,), that depends on the data only through the invariant's values.
 
-    Returns ndarray of float64, shape (n,): under equalities alone it is the solution whose proposed
-    entries are zero, which is the same for all data with the same pinned values.
+    Under equalities alone it is the solution whose proposed entries are zero, which is the same for
+    all data with the same pinned values.
     """
     start = np.zeros(resolved.n)
     # x[rest] - solve @ x[index] depends on the data only through A x
@@ -368,13 +348,9 @@ def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatAr
         ) from cause
     equal = row_matrix(resolved)
     value = np.append(resolved.equalities[1], np.zeros(len(equal) - resolved.equalities[1].size))
-    conditions = []
-    if value.size:
-        conditions.append(LinearConstraint(equal, value, value))
-    if resolved.n_inequalities:
-        conditions.append(
-            LinearConstraint(resolved.inequalities[0], resolved.inequalities[1], np.inf)
-        )
+    conditions = [LinearConstraint(equal, value, value)] if value.size else []
+    matrix, least = resolved.inequalities
+    conditions += [LinearConstraint(matrix, least, np.inf)] if least.size else []
     lo, hi = np.where(resolved.pinned, x, resolved.lo), np.where(resolved.pinned, x, resolved.hi)
     found = milp(
         np.zeros(resolved.n),
@@ -386,9 +362,8 @@ def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatAr
     if found.x is not None:
         start = np.asarray(np.rint(found.x) if whole else found.x, dtype=np.float64)
         slack = 0.0 if whole else 1e-9 * max(1.0, float(np.abs(start).max()))
-        if satisfies_inequalities(resolved, start) and bool(
-            (np.abs(equal @ start - value) <= slack).all()
-        ):
+        solved = bool((np.abs(equal @ start - value) <= slack).all())
+        if solved and satisfies_inequalities(resolved, start):
             return start
     raise InfeasibleError("no start that satisfies the inequalities was found; give start=.")
 
@@ -399,17 +374,15 @@ def checked_start(
     """Return a given start, shape (n,), after checking that it satisfies the invariant."""
     z = np.asarray(start, dtype=np.float64)
     ok = z.shape == (resolved.n,) and bool(np.isfinite(z).all())
-    if ok and whole:
-        ok = bool((z == np.rint(z)).all())
     if ok:
         slack = 1e-9 * max(1.0, float(np.abs(z).max())) * (not whole)
         matrix, value = resolved.equalities
-        ok = bool((np.abs(matrix @ z - value) <= slack).all()) and satisfies_inequalities(
-            resolved, z
-        )
-        ok &= bool((np.abs(z - x)[resolved.pinned] <= slack).all())
-    if ok and resolved.sums is not None:
-        ok = bool((np.abs(resolved.sums.gaps(z)) <= slack).all())
+        sums = resolved.sums
+        along = [] if sums is None else [sums.gaps(z)]
+        gaps = [matrix @ z - value, (z - x)[resolved.pinned], *along]
+        ok = not whole or bool((z == np.rint(z)).all())
+        ok &= bool((np.abs(np.concatenate(gaps)) <= slack).all())
+        ok &= satisfies_inequalities(resolved, z)
     if not ok:
         raise ArgumentError(
             f"start does not satisfy the invariant; give {resolved.n} values that do."
@@ -417,33 +390,19 @@ def checked_start(
     return z
 
 
-# Rounds over all rows; each round propagates bounds one row further.
-_ROUNDS = 4
-
-
 def largest_noise(resolved: ResolvedInvariant, lo: FloatArray, hi: FloatArray) -> FloatArray:
     """Return an upper bound on the size of each entry's noise, inf if there is none.
 
-    Notes
-    -----
-    With ``row @ u == 0``, the bounds of all other entries bound an entry.
+    In ``row @ u == 0``, the bounds of all other entries bound an entry.
     """
     lo, hi = lo.copy(), hi.copy()
+    rows = [(np.flatnonzero(row), row[row != 0.0]) for row in resolved.equalities[0]]
+    rows += [(at, signs.astype(np.float64)) for at, signs in structure_rows(resolved)]
     for _ in range(_ROUNDS):
-        for at, row in _rows(resolved):
-            low, high = (
-                np.minimum(row * lo[at], row * hi[at]),
-                np.maximum(row * lo[at], row * hi[at]),
-            )
-            most, least = -sums_of_others(low) / row, -sums_of_others(high) / row
+        for at, row in rows:
+            ends = row * lo[at], row * hi[at]
+            most = -sums_of_others(np.minimum(*ends)) / row
+            least = -sums_of_others(np.maximum(*ends)) / row
             lo[at] = np.maximum(lo[at], np.minimum(most, least))
             hi[at] = np.minimum(hi[at], np.maximum(most, least))
     return np.maximum(-lo, hi)
-
-
-def _rows(resolved: ResolvedInvariant) -> Iterator[tuple[IntArray, FloatArray]]:
-    for row in resolved.equalities[0]:
-        at = np.flatnonzero(row)
-        yield at, row[at]
-    for at, signs in structure_rows(resolved):
-        yield at, signs.astype(np.float64)

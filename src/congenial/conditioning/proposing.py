@@ -23,7 +23,7 @@ from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive, checked_size
 from congenial.noise.law import check_kernels
 from congenial.randomness import Randomness, resolve
-from congenial.types import FloatArray, Values
+from congenial.types import FloatArray, IntArray, Values
 
 # Total variation between a release and its law, apart from rounding.
 SHORTFALL = 2.0**-40
@@ -47,8 +47,8 @@ class Batch(NamedTuple):
 class Proposing(Delegate):
     """A mechanism conditioned on an invariant, sampled from proposals on an index set.
 
-    The weight of a candidate is p / q, the density of the noise over that of the proposal, in units
-    of its value at noise 0. It is 0 outside the inequalities.
+    The weight of a candidate is p / q, the density of the noise over that of the proposal, relative
+    to its value at noise 0. It is 0 outside the inequalities.
     """
 
     placed: Placed
@@ -60,24 +60,17 @@ class Proposing(Delegate):
     ) -> Values:
         """Draw independent releases; arguments and result are those of `Additive.sample`.
 
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape or does not add up.
-        InvariantError
-            If `x` violates a bound or a linear condition.
-        PrivacyError
-            Without a seed: under inequalities, for continuous noise, or if no bound on the error
-            is known.
-        UnsupportedError
-            If one release takes too many proposals.
-        NumericalError
-            If a study's attempts run out.
+        Raises PrivacyError without a seed if no release can be made: under inequalities, for
+        continuous noise, or if no bound on the error is known. Raises UnsupportedError if one
+        release takes too many proposals, NumericalError if a study makes too many attempts.
         """
         rows = checked_size(size)
         source = resolve(rng)
-        if source.private:
-            self._refuse_release()
+        if source.private and (reason := self._not_released):
+            raise PrivacyError(
+                f"draws of sampler {self.name!r} cannot be released: {reason}; give "
+                "rng=congenial.seeded(n) for a study, or use sampler='exact' where it applies."
+            )
         draw = self._fixed_work if source.private else self._for_study
         counts = self._checked(x)
         out = self.released(counts, draw(counts, rows, source))
@@ -98,8 +91,7 @@ class Proposing(Delegate):
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw; delta includes its distance from the law."""
-        reason = self._not_released
-        if reason:
+        if reason := self._not_released:
             raise PrivacyError(
                 f"no guarantee ({neighbours!r} or other) can be given for sampler {self.name!r}: "
                 f"{reason}; use sampler='exact' where it applies, or image with congenial.image."
@@ -110,9 +102,7 @@ class Proposing(Delegate):
 
     @cached_property
     def error_bound(self) -> float:
-        """Bound on the total variation between a release and its law, for every dataset.
-
-        It is 1, the largest possible, if no release can be made.
+        """Bound on the total variation between a release and its law; 1 if none can be made.
 
         Notes
         -----
@@ -126,10 +116,7 @@ class Proposing(Delegate):
 
     @cached_property
     def steps(self) -> int:
-        """Proposals for one release, the same for every dataset.
-
-        Raises UnsupportedError if they are too many.
-        """
+        """Proposals for one release, equal for all datasets; UnsupportedError if too many."""
         # minus the possible rounding error
         chance = math.exp(-self.log_ratio_free) * (1.0 - 1e-6)
         needed = math.log(SHORTFALL) / math.log1p(-chance) if chance > 0.0 else math.inf
@@ -148,25 +135,12 @@ class Proposing(Delegate):
         return math.inf
 
     def log_ratio(self, x: npt.ArrayLike) -> float:
-        """Log of R = sup p*/q, the conditional law over the proposal's.
+        """Log of R = sup p*/q, the conditional law over the proposal's; inf if p/q is unbounded.
 
         A candidate is accepted by rejection with probability 1 / R, and t steps of an independence
-        chain are within ``(1 - 1/R) ** t`` of the law.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-
-        Returns
-        -------
-        float
-            inf if p/q is unbounded. An upper bound if the proposal is narrower than the noise and
-            bounds leave finitely many values.
-
-        Raises
-        ------
-        UnsupportedError
-            If the normaliser is not known, because no exact sampler covers the case.
+        chain are within ``(1 - 1/R) ** t`` of the law. It is an upper bound if the proposal is
+        narrower than the noise and bounds leave finitely many values. Raises UnsupportedError if no
+        exact sampler knows the normaliser.
         """
         counts = self._checked(x)
         exact = self.exact
@@ -177,7 +151,7 @@ class Proposing(Delegate):
             )
         log_mass = exact.log_normalizer(counts)
         if isinstance(exact, ConditionedGaussian):
-            # from volume on the solutions to volume of the entries proposed
+            # from volume on the solutions to volume of the proposed entries
             solve = self.placed.solve
             log_mass -= 0.5 * float(np.linalg.slogdet(np.eye(solve.shape[1]) + solve.T @ solve)[1])
         return self._ratio(log_mass, self._excess(counts))
@@ -273,10 +247,7 @@ class Proposing(Delegate):
     def attempts(
         self, counts: Values, rows: int, source: Randomness, failed: str
     ) -> Iterator[Batch]:
-        """Yield ever longer batches for a study of `rows` draws.
-
-        Raises NumericalError, with the message `failed`, once there are too many candidates.
-        """
+        """Yield ever longer batches for a study of `rows` draws; NumericalError after too many."""
         tried, length = 0, min(self._most_at_once, max(64, 4 * rows))
         while tried < _ATTEMPTS * rows:
             yield self.batch(counts, 1, length, source)
@@ -333,39 +304,29 @@ class Proposing(Delegate):
             return "a proposal of all entries may miss the equalities every time"
         return ""
 
-    def _refuse_release(self) -> None:
-        reason = self._not_released
-        if reason:
-            raise PrivacyError(
-                f"draws of sampler {self.name!r} cannot be released: {reason}; give "
-                "rng=congenial.seeded(n) for a study, or use sampler='exact' where it applies."
-            )
-
     def _text(self) -> str:
         """Text about the proposed entries and the bound on their weights."""
         placed, n = self.placed, self.mechanism.n
-        if placed.rows.size:
-            text = f"all {n} entries are proposed, and satisfy the equalities only by chance."
-        else:
-            text = (
-                f"{placed.index.size} of {n} entries are proposed, and {placed.rest.size} follow "
-                "from the equalities."
-            )
-        if not self.widened:
-            text += (
-                " The proposal is narrower than the noise, so that the weight p/q is unbounded "
-                "unless bounds leave finitely many values."
-            )
-        return text
+        text = (
+            f"all {n} entries are proposed, and satisfy the equalities only by chance."
+            if placed.rows.size
+            else f"{placed.index.size} of {n} entries are proposed, and {placed.rest.size} follow "
+            "from the equalities."
+        )
+        if self.widened:
+            return text
+        return (
+            f"{text} The proposal is narrower than the noise, so that the weight p/q is unbounded "
+            "unless bounds leave finitely many values."
+        )
 
     def _release_text(self) -> str:
-        reason = self._not_released
         better = (
             "The exact sampler (sampler='exact') draws the same law at a lower cost."
             if self.exact is not None
             else "No exact sampler covers this case."
         )
-        if reason:
+        if reason := self._not_released:
             return f"For studies, not for releases: {reason}. {better}"
         try:
             steps = self.steps
@@ -377,7 +338,7 @@ class Proposing(Delegate):
         )
 
 
-def pick(states: FloatArray, batch: Batch, at: npt.NDArray[np.int64]) -> FloatArray:
+def pick(states: FloatArray, batch: Batch, at: IntArray) -> FloatArray:
     """Return states of chains after steps of a batch, shape (r, n) or (r, k, n)."""
     which = at if at.ndim == 2 else at[:, None]
     rows = np.arange(at.shape[0])[:, None]
@@ -409,21 +370,16 @@ class ProposalSampler(ByProposals):
         check_kernels(mechanism.noise)
         exact = same_law(mechanism, resolved)
         made = self.way(mechanism, resolved, exact, place(mechanism, resolved, self.proposal))
-        _check_fits(made)
+        if made.needs_widened and not made.widened:
+            raise ArgumentError(
+                f"sampler {made.name!r} needs the largest p/q, and a proposal narrower than the "
+                "noise has none; give Proposal(scale=...) at least as wide as the noise."
+            )
+        if made.name != "rejection" and made.placed.rows.size:
+            raise ArgumentError(
+                f"sampler {made.name!r} was given an index of all entries, which meet equalities "
+                "by chance only; use 'rejection', or leave some entries out."
+            )
         if np.isinf(mechanism.scales).any() and not resolved.has_inequalities:
             subspace(resolved).check(np.isfinite(mechanism.scales))
         return made
-
-
-def _check_fits(sampler: Proposing) -> None:
-    """Check that a sampler can use its proposal."""
-    if sampler.needs_widened and not sampler.widened:
-        raise ArgumentError(
-            f"sampler {sampler.name!r} needs the largest p/q, and a proposal narrower than the "
-            "noise has none; give Proposal(scale=...) at least as wide as the noise."
-        )
-    if sampler.name != "rejection" and sampler.placed.rows.size:
-        raise ArgumentError(
-            f"sampler {sampler.name!r} was given an index of all entries, which meet equalities by "
-            "chance only; use 'rejection', or leave some entries out."
-        )

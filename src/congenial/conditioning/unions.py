@@ -69,15 +69,7 @@ class ConditionedMixture:
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> IntArray:
-        """Draw releases; see `Conditioned.sample`.
-
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape or does not add up.
-        InvariantError
-            If `x` satisfies no alternative.
-        """
+        """Draw releases; see `Conditioned.sample`."""
         log_weights = self._log_weights(x)
         weights = np.exp(log_weights - log_weights.max())
         drawn: IntArray = draw_mixed(self.parts, weights, x, size, resolve(rng)).astype(np.int64)
@@ -101,7 +93,12 @@ class ConditionedMixture:
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
         """Law of one released value; see `Conditioned.marginal`."""
-        (values,), probabilities = self._mixed(x, lambda part: _as_joint(*part.marginal(node, x)))
+
+        def law(part: Conditioned) -> JointLaw:
+            values, probabilities = part.marginal(node, x)
+            return (values,), probabilities
+
+        (values,), probabilities = self._mixed(x, law)
         return values, probabilities
 
     def joint(
@@ -159,7 +156,7 @@ class ConditionedMixture:
                 stated = replace(
                     stated, epsilon=2.0 * base, base_epsilon=base, gamma=1.0, gamma_source=TRIVIAL
                 )
-        # the choice of a part has the error of the two tables behind its weights
+        # the choice of a part has the errors of the two tables that its weights come from
         error = 3.0 * self.error_bound
         # delta of each part without its sampler's error, at the largest epsilon
         ideal = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
@@ -181,9 +178,7 @@ class ConditionedMixture:
 
     def _log_weights(self, x: npt.ArrayLike) -> FloatArray:
         counts = self.parts[0].mechanism.counts(x)
-        if not any(
-            resolved.with_pins(counts).within_bounds(counts) for resolved in self.alternatives
-        ):
+        if not any(one.with_pins(counts).within_bounds(counts) for one in self.alternatives):
             raise InvariantError(
                 "x satisfies no alternative of the invariant; the data themselves must satisfy one."
             )
@@ -216,23 +211,18 @@ class ConditionedMixture:
             return -np.inf
 
 
-def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:
-    return (values,), probabilities
-
-
 def check_alternatives(alternatives: Sequence[ResolvedInvariant]) -> None:
     """Check that alternatives differ in bounds only and exclude each other."""
     first = alternatives[0]
     for i, one in enumerate(alternatives):
-        same = (
-            np.array_equal(one.pinned, first.pinned)
-            and (one.sums is None) == (first.sums is None)
-            and np.array_equal(one.relative, first.relative)
-            and all(
-                np.array_equal(a, b) for a, b in zip(one.equalities, first.equalities, strict=True)
-            )
+        pairs = zip(
+            (one.pinned, one.relative, *one.equalities),
+            (first.pinned, first.relative, *first.equalities),
+            strict=True,
         )
-        if not same:
+        if (one.sums is None) != (first.sums is None) or not all(
+            np.array_equal(own, other) for own, other in pairs
+        ):
             raise UnsupportedError(
                 "the alternatives of a union differ in more than bounds; give each of them the "
                 "same consistent(), exactly() and linear() parts."

@@ -22,19 +22,19 @@ from congenial.types import FloatArray, IntArray
 
 Rows = FloatArray | Any  # dense, or a sparse array, for which scipy has no types
 
-# Limits of the interior-point method: steps, values and sums of its dense and of its sparse
-# equations, and the share of the distance to a bound that one step may take.
+# Limits of the interior-point method: steps, size of its dense and of its sparse equations, and
+# the part of the distance to a bound that one step may take.
 _STEPS, _DENSE, _SPARSE, _NEARER = 80, 600, 200_000, 0.995
-# Relative error of a term of the bound, with some room.
+# Relative error of a term of the bound, rounded up.
 _ROUNDING = 2.0**-46
-# Times that multipliers are doubled while the bound falls.
+# Most times that multipliers are doubled while the bound falls.
 _DOUBLINGS = 10
 # A tilt below this, relative to the terms of its sum, is zero up to rounding.
 _ROUNDED = 1e-13
 
 
 def log_ceiling(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> float:
-    """Return a bound from above on what `exact.log_sum` returns; inf where there is none."""
+    """Return an upper bound on `Tables.log_sum`; inf if none is known."""
     tilt = np.append(theta, 0.0)[forest.above]
     owned = forest.owner >= 0
     np.subtract.at(tilt, forest.owner[owned], forest.sign[owned] * theta[owned])
@@ -42,7 +42,7 @@ def log_ceiling(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> f
 
 
 def forest_rows(forest: SumForest) -> Rows | None:
-    """Return the sums of a forest as rows, shape (m, n); None if they are too many."""
+    """Return the sums of a forest as rows, shape (m, n); None if there are too many."""
     summands = np.flatnonzero(forest.above >= 0)
     owned = np.flatnonzero(forest.owner >= 0)
     row = np.append(forest.above[summands], owned).astype(np.int64)
@@ -52,7 +52,7 @@ def forest_rows(forest: SumForest) -> Rows | None:
 
 
 def sum_rows(sums: Sequence[Mapping[int, int]], n: int) -> Rows | None:
-    """Return sums, each entry -> -1 or 1, as rows, shape (m, n); None if they are too many."""
+    """Return sums, each entry -> -1 or 1, as rows, shape (m, n); None if there are too many."""
     row = np.repeat(np.arange(len(sums), dtype=np.int64), [len(given) for given in sums])
     entry = np.array([v for given in sums for v in given], dtype=np.int64)
     value = np.array([a for given in sums for a in given.values()], dtype=np.float64)
@@ -60,7 +60,7 @@ def sum_rows(sums: Sequence[Mapping[int, int]], n: int) -> Rows | None:
 
 
 def _rows(row: IntArray, entry: IntArray, value: FloatArray, shape: tuple[int, int]) -> Rows | None:
-    """Return a matrix by its entries, a sparse one where it is large."""
+    """Return a matrix of these entries, sparse if it is large; None if it is too large."""
     size = 2 * shape[1] + shape[0]
     if size <= _DENSE:
         rows = np.zeros(shape)
@@ -89,7 +89,7 @@ def least_ceiling(rows: Rows | None, each: Unary) -> float:
         return _tilted(each, tilt)
 
     best, theta = min(((bound(t), t) for t in interior_tilts(rows, each)), key=itemgetter(0))
-    # many values, each less than half a count beyond its bound, hold the multipliers back
+    # many values less than half a count beyond their bounds make the multipliers too small
     for _ in range(_DOUBLINGS):
         theta = 2.0 * theta
         farther = bound(theta)
@@ -107,7 +107,7 @@ def interior_tilts(rows: Rows, each: Unary) -> Iterator[FloatArray]:
     1 keeps values off the bounds: a weight that decays at rate t has its mean 1 / t away. The
     values add up to zero along each of the `rows`, shape (m, n), dense or sparse.
     """
-    # Laplace noise is what lies above its centre less what lies below, each at a cost
+    # Laplace noise is the part above its centre less the part below, each at a price
     laplace = np.flatnonzero(each.kind == laws.LAPLACE)
     lo, hi = each.lo - each.center, each.hi - each.center
     low, high = np.concatenate((lo, np.maximum(-hi[laplace], 0.0))), np.append(hi, -lo[laplace])
@@ -130,7 +130,7 @@ def interior_tilts(rows: Rows, each: Unary) -> Iterator[FloatArray]:
         room, left = value - low, high - value
         ends = np.isfinite(room), np.isfinite(left)
         gap = np.append(room[ends[0]] * below[ends[0]], left[ends[1]] * above[ends[1]])
-        # where nothing satisfies the sums, steps grow without an end
+        # if nothing satisfies the sums, steps grow without limit
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             aim = max(1.0, 0.1 * float(gap.mean())) if gap.size else 1.0
             diagonal = bend + below / room + above / left
@@ -159,15 +159,14 @@ def interior_tilts(rows: Rows, each: Unary) -> Iterator[FloatArray]:
 def _equations(
     rows: Rows, laplace: npt.NDArray[np.intp]
 ) -> tuple[Rows, Callable[[FloatArray, FloatArray], FloatArray]]:
-    """Return the rows, those of Laplace noise twice, and what solves the equations of a step.
+    """Return the rows, those of Laplace noise twice, and a solver of the equations of a step.
 
-    The matrix of a step has the bends of the values on its diagonal, and the rows beside it.
+    The matrix of a step has the curvatures of the values on its diagonal, and the rows beside it.
     """
     if isinstance(rows, np.ndarray):
         sums = np.hstack((rows, -rows[:, laplace]))
         m, n = sums.shape
-        matrix = np.zeros((n + m, n + m))
-        matrix[:n, n:], matrix[n:, :n] = -sums.T, sums
+        matrix = np.block([[np.zeros((n, n)), -sums.T], [sums, np.zeros((m, m))]])
 
         def solve(diagonal: FloatArray, right: FloatArray) -> FloatArray:
             matrix[np.arange(n), np.arange(n)] = diagonal
@@ -215,8 +214,8 @@ def _tilted(each: Unary, tilt: FloatArray) -> float:
 def _log_narrow(tilt: FloatArray, sigma: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
     """Bound the log of sum exp(tilt * u - u^2 / (2 sigma^2)) over u = lo..hi from above.
 
-    Tight where sigma is far below 1: on either side of the largest term each is at most the
-    ratio of the first two times the one before, and that ratio falls by exp(-1 / sigma^2) a step.
+    Tight if sigma is far below 1. On each side of the largest term, the ratio of a term to the one
+    before is at most that of the first two, and falls by exp(-1 / sigma^2) a step.
     """
     mode = np.clip(np.rint(tilt * sigma**2), lo, hi)
     steeper = np.exp(-(sigma**-2.0))

@@ -35,7 +35,7 @@ class Cost:
 
 
 def forest_cost(
-    forest: SumForest, weights: SharedUnary, *, shared: bool, compose: bool, cut: float = 1e-12
+    forest: SumForest, weights: SharedUnary, *, shared: bool, compose: bool
 ) -> Cost | None:
     """Estimate from the sums and the noise alone; no table is filled.
 
@@ -45,11 +45,11 @@ def forest_cost(
         return None
     if found := free_sums(forest, weights):
         forest, weights, _ = found
-    composed = composable(weights.unary) * np.int8(compose)
+    composed = composable(weights.unary) if compose else None
     network = compile_network(forest, weights, np.zeros(forest.m), composed)
     if compose:
         network = split_directly(network)
-    lo, hi = windows(network, place_classes(network), cut=cut, generous=1.04)
+    lo, hi = windows(network, place_classes(network), cut=1e-12, generous=1.04)
     width = np.maximum(hi - lo + 1, 0).astype(np.float64)
     merges = network.ctype == MERGE
     direct = width[network.left] * width[network.right]
@@ -57,10 +57,10 @@ def forest_cost(
     padded = 2.0 * (width[network.left] + width[network.right])
     work = np.where(direct > DIRECT_LIMIT, 60.0 * padded * np.log2(np.maximum(padded, 2.0)), direct)
     work = np.where(merges, work, width)
-    if shared:
-        return Cost(float(width.sum()), float(work.sum()))
-    used = network.slot_class[network.slot_class >= 0]
-    return Cost(float(width[used].sum()), float(work[used].sum()))
+    if not shared:
+        used = network.slot_class[network.slot_class >= 0]
+        width, work = width[used], work[used]
+    return Cost(float(width.sum()), float(work.sum()))
 
 
 def work_text(work: float) -> str:
@@ -71,15 +71,9 @@ def work_text(work: float) -> str:
 def time_text(work: float) -> str:
     """Return the order of magnitude of the time of `work` multiplications."""
     seconds = work / _RATE
-    for limit, words in (
-        (1e-2, "milliseconds"),
-        (1.0, "less than a second"),
-        (10.0, "seconds"),
-        (90.0, "about a minute"),
-    ):
-        if seconds <= limit:
-            return words
-    return f"about {seconds / 60.0:.0f} minutes"
+    limits = {1e-2: "milliseconds", 1.0: "less than a second", 10.0: "seconds"}
+    longer = "about a minute" if seconds <= 90.0 else f"about {seconds / 60.0:.0f} minutes"
+    return next((text for limit, text in limits.items() if seconds <= limit), longer)
 
 
 def bytes_text(count: float) -> str:

@@ -1,9 +1,9 @@
 """Messages of a tree whose leaves have priors, for noise laws times count laws.
 
 A noise law times a negative binomial prior need not be log-concave, so the truncation error is not
-proved but checked. All weights are positive, so the total weight grows with the windows, and the
-weight that much wider windows add is the weight that the narrower windows lost. This check fails if
-a law has weight beyond both windows, so laws with two separate modes are refused.
+proved but checked. All weights are positive, so the total weight grows with the windows: the weight
+that much wider windows add is the weight that narrower windows truncate. This check fails if a law
+has weight beyond both windows, so laws with two separate modes are refused.
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import leaves, priors
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
-from congenial.kernels.network.records import LeafWeights, Windows
+from congenial.kernels.network.records import LeafWeights
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.tables import SUM_UNITS, Tables, near_sums, plain_units
-from congenial.sum_network.truncation import stretches
+from congenial.sum_network.truncation import Messages, stretches
 from congenial.sum_network.weights import SharedUnary, Unary, alike
 from congenial.sum_network.windows import Placement, place_above, place_weights, tilts, windows
 from congenial.types import FloatArray, IntArray
@@ -40,68 +39,57 @@ _FAR_WIDER = 1.4
 _UNIT = 2.0**-53
 # Rounding error of one step from a leaf's mode, in units of 2^-53 (kernels.priors.fill_leaf).
 _STEP_UNITS = 8.0
-# Entries of all tables, 8 bytes each; products of all sums, in all fillings together; and the same
-# once windows were widened more often than laws of one mode need, which may be in vain, unless all
-# were not many times what the first took.
+# Limits: entries of all tables, 8 bytes each, and products of all sums in all fillings together.
 _MEMORY_LIMIT = 1 << 28
 _WORK_LIMIT = 1 << 38
+# Limit on the products after more fillings than laws of one mode need, if those products are also
+# more than `_VAIN_TIMES` the products of the first filling: the fillings may never suffice.
 _VAIN_LIMIT = 1 << 35
 _VAIN_TIMES = 40.0
 # Largest increase of the log probability of an empty leaf by `zeros`, in nats: somewhat more than
 # fitted priors have (`fitting`). Beyond it, windows may contain one of two modes and miss the
 # other, which the check with wider windows would not show.
 _SPIKE = 20.0
-# Nats below the mode at which a leaf's tails are cut for its moments.
+# Nats below the mode at which a leaf's tails are truncated for its moments.
 _FORGOTTEN = 45.0
 
 
 @dataclass(frozen=True, eq=False)
-class PriorWeights:
-    """Distinct weights: those of `Unary`, times a prior of Panjer's class if ``a >= 0``."""
+class PriorWeights(SharedUnary):
+    """Distinct weights, times a prior of Panjer's class if ``a >= 0``."""
 
-    unary: Unary
-    # shape (d,): See `congenial.kernels.network.priors`.
-    a: FloatArray
-    b: FloatArray
-    base: FloatArray
-    zero: FloatArray
-    code: npt.NDArray[np.int32]  # ndarray of int32, shape (n,): Place of each node's weight.
-
-    @property
-    def inverse(self) -> FloatArray:
-        """1 / scale, 1 / (2 sigma^2), or 0 without a measurement."""
-        return np.where(self.unary.kind == laws.FLAT, 0.0, self.unary.inverse)
+    # shape (d, 4): a, b, base and zero, see `congenial.kernels.network.priors`.
+    prior: FloatArray
 
 
 def share_priors(
     unary: Unary, a: FloatArray, b: FloatArray, base: FloatArray, zero: FloatArray
 ) -> PriorWeights:
     """List the weights of all nodes, each once."""
-    base = np.where(a >= 0.0, base, 0.0)
-    columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, a, b, base, zero)
+    prior = np.column_stack((a, b, np.where(a >= 0.0, base, 0.0), zero))
+    columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, *prior.T)
     code, first = alike(columns)
-    return PriorWeights(unary.at(first), a[first], b[first], base[first], zero[first], code)
+    return PriorWeights(unary.at(first), code, prior[first])
 
 
 def prior_tilts(forest: SumForest, weights: PriorWeights) -> FloatArray:
     """Return multipliers of the constraints, after checking the weights."""
-    if (weights.zero > _SPIKE).any():
+    spike = float(weights.prior[:, 3].max())
+    if spike > _SPIKE:
         raise UnsupportedError(
             "the prior holds that a leaf is either empty or far from it: a count of 0 is likelier "
-            f"by {weights.zero.max():.0f} nats for its zeros, beyond {_SPIKE:.0f}; give smaller "
-            "dispersions or means, or no zeros."
+            f"by {spike:.0f} nats for its zeros, beyond {_SPIKE:.0f}; give smaller dispersions or "
+            "means, or no zeros."
         )
-    columns = np.column_stack([weights.a, weights.b, weights.base, weights.zero])
-    return tilts(forest, SharedUnary(weights.unary, weights.code), columns)
+    return tilts(forest, weights, weights.prior)
 
 
 def fill_priors(forest: SumForest, weights: PriorWeights, theta: FloatArray) -> Tables:
     """Compile the classes, place windows, fill and verify the tables: see `filling.fill`."""
-    numbers = np.arange(weights.a.size, dtype=np.int64)
+    numbers = np.arange(weights.unary.kind.size, dtype=np.int64)
     # the kind numbers the whole weight, so that only equal weights share a class
-    coded = Unary(numbers, *(np.zeros(numbers.size) for _ in range(4)))
-    composed = np.zeros(numbers.size, dtype=np.int8)
-    network = compile_network(forest, SharedUnary(coded, weights.code), theta, composed)
+    coded = Unary(numbers, *np.zeros((4, numbers.size)))
+    network = compile_network(forest, SharedUnary(coded, weights.code), theta)
     own = _Own(network, weights)
     place = own.place()
     generous, before, limit = _FIRST, None, float(_WORK_LIMIT)
@@ -116,7 +104,7 @@ def fill_priors(forest: SumForest, weights: PriorWeights, theta: FloatArray) -> 
             limit = min(max(_VAIN_LIMIT, _VAIN_TIMES * first), limit)
         filled = own.fill(lo, hi)
         if before is not None and before.lost(filled) <= _MOST_CUT:
-            return own.tables(place, filled, _MOST_CUT)
+            return own.tables(place, filled)
         # free these tables first: the next ones are as large
         generous *= _WIDER if done < 3 else _FAR_WIDER
         before = replace(filled, table=np.empty(0))
@@ -132,7 +120,7 @@ def _around(
 ) -> tuple[IntArray, IntArray]:
     """Widen windows by some entries on each side, within the supports.
 
-    All grow equally, so merges still fit within their parts, and parts still cover products.
+    All windows grow equally, so parts still cover their merges and products.
     """
     used = lo <= hi
     low = np.maximum(before.lo - float(_ENTRIES), place.support_lo)
@@ -144,21 +132,12 @@ def _around(
 
 
 @dataclass(frozen=True, eq=False)
-class _Filled:
-    """Tables on windows, and the total weight at each root: ``2^power * exp(log) * total``.
+class _Filled(Messages):
+    """Tables on windows, and the total weight at each root: ``2^power * exp(log) * total``."""
 
-    ``log_scale`` is the logarithm of the factor that each table was divided by.
-    """
-
-    lo: IntArray
-    hi: IntArray
-    offset: IntArray
-    table: FloatArray
-    factor: FloatArray
     power: IntArray
     log: FloatArray
     total: FloatArray
-    log_scale: FloatArray
 
     def lost(self, wider: _Filled) -> float:
         """Share of a wider filling's weight that is missing here."""
@@ -174,30 +153,30 @@ class _Own:
         self.network = network
         v = np.maximum(network.variable, 0)
         row = network.unary.kind[v].astype(np.int64)
-        self.unary = weights.unary.at(row)
-        self.inverse = weights.inverse[row]
-        self.a, self.b = weights.a[row], weights.b[row]
-        self.base, self.zero = weights.base[row], weights.zero[row]
-        self.tilt = network.tilt[v]
+        self.unary = unary = weights.unary.at(row)
+        inverse = np.where(unary.kind == laws.FLAT, 0.0, unary.inverse)
+        prior = np.ascontiguousarray(weights.prior[row].T)
+        columns = (unary.kind, inverse, unary.center, *prior, network.tilt[v])
+        self.law = LeafWeights._make(columns)
         self.is_unary = network.ctype == UNARY
-        self.is_leaf = self.is_unary & (self.a >= 0.0)
+        self.is_leaf = self.is_unary & (self.law.a >= 0.0)
 
     def place(self) -> Placement:
         """Fill the support, decay and moments of every class, as `windows.place_classes`."""
         at, leaf = np.flatnonzero(self.is_unary), np.flatnonzero(self.is_leaf)
-        placed = place_weights(self.network, self.unary.at(at), self.tilt[at])
+        placed = place_weights(self.network, self.unary.at(at), self.law.tilt[at])
         # leaves have moments and decays of their own
         unary, found = self.unary.at(leaf), np.empty((leaf.size, 4))
         law = unary.kind, unary.scale, unary.center, unary.lo, unary.hi
-        prior = (c[leaf] for c in (self.a, self.b, self.base, self.zero, self.tilt))
-        leaves.leaf_moments(*law, *prior, _FORGOTTEN, found)
+        prior_and_tilt = (column[leaf] for column in self.law[3:])
+        leaves.leaf_moments(*law, *prior_and_tilt, _FORGOTTEN, found)
         placed[np.ix_((0, 1, 4, 5), self.is_leaf[at])] = found.T
         return place_above(self.network, at, placed)
 
     def cost(self, lo: IntArray, hi: IntArray, spent: float, *, limit: float) -> float:
         """Return the products of a filling."""
-        entries = float(np.maximum(hi - lo + 1.0, 0.0).sum())
-        products = float(self.network.products(np.maximum(hi - lo + 1.0, 0.0)).sum())
+        width = np.maximum(hi - lo + 1.0, 0.0)
+        entries, products = float(width.sum()), float(self.network.products(width).sum())
         if entries > _MEMORY_LIMIT or spent + products > limit:
             raise UnsupportedError(
                 f"the posterior would need {entries * 8 / 2**30:.1f} GiB of tables and "
@@ -208,32 +187,25 @@ class _Own:
 
     def fill(self, lo: IntArray, hi: IntArray) -> _Filled:
         """Fill all tables."""
-        network, unary = self.network, self.unary
-        width = np.maximum(hi - lo + 1, 0)
-        total = int(width.sum())
-        offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
-        table, factor = np.empty(total), np.ones(width.size)
+        network, filled = self.network, Messages.empty(lo, hi)
+        width, at = filled.width, network.roots
         powers, logs = np.zeros(width.size, dtype=np.int64), np.zeros(width.size)
-        columns = (unary.kind, self.inverse, unary.center, self.a, self.b, self.base, self.zero)
-        law, where = LeafWeights(*columns, self.tilt), Windows(lo, hi, offset)
-        args = (network.classes, law, where, table, factor, powers, logs)
+        where = filled.windows, filled.table, filled.factor
         for begin, end in stretches(network.products(width), np.zeros(0, dtype=np.int64)):
-            priors.fill(begin, end, *args)
-        at = network.roots
-        sums = np.array([table[offset[c] : offset[c] + width[c]].sum() for c in at])
+            priors.fill(begin, end, network.classes, self.law, *where, powers, logs)
+        sums = np.array([filled.of_class(c).sum() for c in at])
         if not (sums > 0.0).all():
             raise NumericalError(
                 "the measurements contradict the prior too much to be weighed; use another prior."
             )
-        scales = powers * np.log(2.0) + logs
-        return _Filled(lo, hi, offset, table, factor, powers[at], logs[at], sums, scales)
+        filled.log_scale[:] = powers * np.log(2.0) + logs
+        return _Filled(**vars(filled), power=powers[at], log=logs[at], total=sums)
 
-    def tables(self, place: Placement, filled: _Filled, cut: float) -> Tables:
+    def tables(self, place: Placement, filled: _Filled) -> Tables:
         """Return the tables for draws, with their stated error."""
-        network, width = self.network, np.maximum(filled.hi - filled.lo + 1, 0)
-        near = near_sums(network, place)
-        where = filled.lo, filled.hi, filled.offset, filled.table, filled.factor
-        return Tables(network, *where, filled.log_scale, *near, cut + self._rounding(width))
+        arrays = {name: getattr(filled, name) for name in Messages.__dataclass_fields__}
+        near, error = near_sums(self.network, place), _MOST_CUT + self._rounding(filled.width)
+        return Tables(**arrays, network=self.network, near=near, error=error)
 
     def _rounding(self, width: IntArray) -> float:
         """Total variation by rounding."""

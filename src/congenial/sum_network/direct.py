@@ -1,4 +1,4 @@
-"""Splits without tables, for a sum of many like siblings that is fixed at zero."""
+"""Splits without tables, for a sum of many equal siblings that is fixed at zero."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from congenial.kernels.network import descend, differences
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.numerics import laws
 from congenial.sum_network.network import Network
-from congenial.types import FloatArray, Indices, IntArray
+from congenial.types import FloatArray, IntArray
 
 # Least variance of a sum that is split without tables; its tables would have 10,000 entries.
 _WORTH = 2.0**18
@@ -19,22 +19,20 @@ _COMPOSED = 2.0**-59
 
 
 def split_directly(network: Network) -> Network:
-    """Have `kernels.differences` split what it can, so that no tables are filled for it.
+    """Split sums by `kernels.differences` instead of tables where that is faster.
 
-    Sums of like geometric variables upwards and downwards are split anew for each draw where the
-    sum can only be zero, since it or the variable above it is pinned, and its variance is worth
-    it: tables would be used only once a draw.
+    These are sums of equal geometric variables, upwards less downwards, that can only be zero
+    because the sum or the variable above it is pinned. A draw would use their tables only once,
+    and tables of a large variance are long.
     """
     candidates = _like_sums(network)
     owners, candidates = _only_at_zero(network, candidates)
     if not candidates.size:
         return network
-    # given the pinned value, the sum below it adds but a factor
+    # given the pinned value, the sum below it only adds a factor
     instead = np.arange(network.ctype.size, dtype=np.int32)
     instead[owners] = network.left[owners]
-    for _ in range(owners.size):  # owners of several sums stand on one another
-        if (instead == instead[instead]).all():
-            break
+    while (instead != instead[instead]).any():  # a variable may own several sums
         instead = instead[instead]
     direct = (network.op == descend.SPLIT) & np.isin(network.cls, candidates)
     op = np.where(direct, descend.DIFFERENCE, network.op).astype(network.op.dtype)
@@ -43,29 +41,23 @@ def split_directly(network: Network) -> Network:
     cls = network.cls.copy()
     cls[chosen] = instead[cls[chosen]]
     uses = np.bincount(cls[chosen], minlength=instead.size)
+    program = network.program._replace(op=op, cls=cls)
+    # -1 stands for no part and stays
+    left, right = (np.append(instead, np.int32(-1))[part] for part in (network.left, network.right))
     return replace(
         network,
-        left=_replaced(instead, network.left),
-        right=_replaced(instead, network.right),
+        left=left,
+        right=right,
         roots=instead[network.roots],
         fixed=instead[network.fixed[~np.isin(network.fixed, candidates)]],
-        op=op[order],
-        first=network.first[order],
-        second=network.second[order],
-        third=network.third[order],
-        cls=cls[order],
+        **{name: column[order] for name, column in program._asdict().items()},
         uses=uses.astype(network.uses.dtype),
         choices=network.choices - int(direct.sum()),
     )
 
 
-def _replaced(instead: Indices, classes: Indices) -> Indices:
-    """Return `classes` with each replaced; -1 stays."""
-    return np.where(classes >= 0, instead[np.maximum(classes, 0)], classes)
-
-
 def _like_sums(network: Network) -> IntArray:
-    """Return the merges of like geometric variables upwards and downwards that are worth it."""
+    """Return the merges of equal geometric variables whose variance is at least `_WORTH`."""
     unary, count = network.unary, network.ctype.size
     summed = np.append(network.ctype == UNARY, False)
     summed[:count] &= unary.kind[np.maximum(network.variable, 0)] == laws.GEOMETRIC_SUM

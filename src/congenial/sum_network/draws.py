@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from itertools import pairwise
+from contextlib import contextmanager, nullcontext
 
 import numba
 import numpy as np
 
 from congenial.kernels.network import compositions, descend, differences
 from congenial.kernels.network.messages import MERGE
-from congenial.kernels.network.records import KeptRows, Near, Program
+from congenial.kernels.network.records import KeptRows, Program
 from congenial.randomness import Bits, Randomness
 from congenial.sum_network.direct import sums_split
 from congenial.sum_network.network import Network
@@ -48,12 +47,12 @@ def sample(
 
     Words are fetched batch by batch and in order, those of all choices and then those of the
     compositions, whose number depends on the totals. So the draws depend on the words alone, not on
-    the number of threads: by default up to numba's, as far as the work is worth them.
+    the number of threads. By default that number is at most numba's, and smaller for little work.
 
-    Returns ndarray of int64, shape (rows, n), in the coordinates of the forest; the `first`
-    variables, if that is given.
+    Returns ndarray of int64, shape (rows, n), in the coordinates of the forest; only the `first`
+    variables if that is given.
     """
-    network, source = tables.network, rng
+    network = tables.network
     n = network.n if first is None else first
     batch = max(1, min(rows, _VALUES_AT_ONCE // max(network.slots, 1)))
     if threads is None:
@@ -63,11 +62,11 @@ def sample(
     kept = [_Kept(tables, rows // threads, _ENTRIES // threads) for _ in range(threads)]
     with _sharing(threads) as share:
         if rows == 1:  # a view: it may be long
-            return _batch(kept, 1, source, share)[:n].T
+            return _batch(kept, 1, rng, share)[:n].T
         out = np.empty((rows, n), dtype=np.int64)
         for begin in range(0, rows, batch):
             count = min(batch, rows - begin)
-            out[begin : begin + count] = _batch(kept, count, source, share)[:n].T
+            out[begin : begin + count] = _batch(kept, count, rng, share)[:n].T
     return out
 
 
@@ -88,21 +87,14 @@ def _batch(kept: list[_Kept], count: int, source: Randomness, share: Share) -> I
 @contextmanager
 def _sharing(threads: int) -> Iterator[Share]:
     """Return a function that calls another for every part of a list of edges, on threads."""
-    if threads == 1:
+    with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
+        spread = map if pool is None else pool.map
 
-        def one_by_one(call: Callable[[int, int, int], None], edges: list[int]) -> None:
-            for part, (begin, end) in enumerate(pairwise(edges)):
-                call(part, begin, end)
+        def share(call: Callable[[int, int, int], None], edges: list[int]) -> None:
+            # an interrupt arrives while waiting, and takes effect once running parts are done
+            list(spread(call, range(len(edges) - 1), edges[:-1], edges[1:]))
 
-        yield one_by_one
-        return
-    with ThreadPoolExecutor(threads) as pool:
-
-        def at_once(call: Callable[[int, int, int], None], edges: list[int]) -> None:
-            # an interrupt is seen while waiting, and heeded when the parts begun are done
-            list(pool.map(call, range(len(edges) - 1), edges[:-1], edges[1:]))
-
-        yield at_once
+        yield share
 
 
 class _Kept:
@@ -110,15 +102,14 @@ class _Kept:
 
     def __init__(self, tables: Tables, rows: int, most: int) -> None:
         network = tables.network
-        width = tables.hi - tables.lo + 1
+        width = tables.width
         uses = np.where(network.ctype == MERGE, network.uses, 0) * np.int64(max(rows, 1))
-        entries = np.where(uses > 0, 2 * tables.reach + 1, 0) // descend.BLOCK + 1
+        entries = np.where(uses > 0, 2 * tables.near.reach + 1, 0) // descend.BLOCK + 1
         often = (uses >= _OFTEN) & (entries <= most // 4)
-        ends = np.cumsum(np.where(often, width, 0))
-        self.begins = np.where(often, ends - width, -1)
-        self.place = np.zeros(int(ends[-1]) if ends.size else 0, dtype=np.int64)
+        self.begins = np.where(often, np.cumsum(np.where(often, width, 0)) - width, -1)
+        self.place = np.zeros(int(width[often].sum()), dtype=np.int64)
         wanted = int((entries * np.minimum(width, uses))[often].sum())
-        # a power of two, and not less than any row
+        # a power of two, and at least as long as any row
         turn = 1 << (max(min(wanted, most // 2), 1) - 1).bit_length()
         room = int(entries.max(initial=1))
         self.given = np.array([turn], dtype=np.int64)
@@ -129,18 +120,11 @@ class _Kept:
     def draw(self, part: slice, words: Bits, values: IntArray, begin: int, end: int) -> None:
         """Make the choices of part of the program in columns begin..end-1."""
         tables, network = self.tables, self.tables.network
-        program = Program(
-            network.op[part],
-            network.first[part],
-            network.second[part],
-            network.third[part],
-            network.cls[part],
-        )
-        where = tables.windows, tables.table, tables.factor
-        near = Near(tables.middle, tables.share, tables.reach)
+        program = Program(*(column[part] for column in network.program))
+        where = tables.windows, tables.table, tables.factor, tables.near
         kept = KeptRows(self.begins, self.place, self.given, self.rows, self.weights)
         of = network.left, network.right
-        descend.draw(program, *of, *where, near, kept, words, values, begin, end)
+        descend.draw(program, *of, *where, kept, words, values, begin, end)
 
 
 def _choose(kept: list[_Kept], source: Randomness, values: IntArray, share: Share) -> None:
@@ -165,7 +149,7 @@ def _split(network: Network, values: IntArray, source: Randomness, share: Share)
     at, n, inverse = sums_split(network)
     if not at.size:
         return
-    slots = [np.ascontiguousarray(c[at]) for c in (network.first, network.second, network.third)]
+    slots = [np.ascontiguousarray(column[at]) for column in network.program[1:4]]
 
     def count(begin: int, end: int) -> int:
         return 20 * at.size * (end - begin) + 60
@@ -181,10 +165,7 @@ def _compose(network: Network, values: IntArray, source: Randomness, share: Shar
     at = np.flatnonzero(network.op == descend.COMPOSE)
     if not at.size:
         return
-    first, second, third, size = (
-        np.ascontiguousarray(c[at])
-        for c in (network.first, network.second, network.third, network.cls)
-    )
+    first, second, third, size = (np.ascontiguousarray(c[at]) for c in network.program[1:])
 
     def count(begin: int, end: int) -> int:
         return int(compositions.count_words(first, second, size, values, begin, end))
@@ -210,8 +191,8 @@ def _from_tapes(
 ) -> None:
     """Call `run` with a tape of words for every few columns; it returns the number of words read.
 
-    `count` estimates the words needed from begin to end, which are seldom too few. If they are, the
-    same tape is extended and read again from its start.
+    `count` estimates the number of words that the columns begin..end-1 need. If a tape is too short
+    all the same, which is rare, it is extended and read again from its start.
     """
     edges = [*range(0, columns, _TOGETHER), columns]
     length = np.zeros(len(edges) - 1, dtype=np.int64)
@@ -232,5 +213,5 @@ def _from_tapes(
         while read[part] > tapes[part].size:
             more = source.bits(tapes[part].size // 8 + 64)
             tapes[part] = np.concatenate((tapes[part], more))
-            tapes[part].setflags(write=False)  # as the words are, so that nothing is compiled anew
+            tapes[part].setflags(write=False)  # read-only like all words: the same compiled kernel
             read_on(part, edges[part], edges[part + 1])

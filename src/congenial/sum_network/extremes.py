@@ -14,20 +14,21 @@ from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import marginals as kernels
 from congenial.kernels.network import supported
 from congenial.kernels.network.messages import MERGE, PRODUCT
-from congenial.kernels.network.records import TiltedWeights, Windows
+from congenial.kernels.network.records import Near, TiltedWeights
 from congenial.sum_network.forest import SumForest, of_tree
 from congenial.sum_network.marginals import OneSided, one_sided
 from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.tables import Tables
+from congenial.sum_network.truncation import Messages
 from congenial.sum_network.weights import SharedUnary
 from congenial.sum_network.windows import place_classes, tilts, windows
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Windows: the mass they are placed for, their first width, how much wider they become to see
-# whether an end moves, the width around ends that moved, and how often that is repeated.
+# Windows: the mass that they truncate, their first width as a factor, the factor by which all are
+# widened once, the factor for windows around ends that moved, and the most rounds.
 _CUT, _FIRST, _WIDER, _FARTHER, _TIMES = 1e-12, 1.5, 1.2, 2.0, 12
 # Tolerances: the move of an end relative to the law's spread, the same if a smaller move costs too
-# much, and the share of the law's weight at the end of its window.
+# much, and the probability of the end of a window.
 _STILL, _HARDLY, _EDGE = 1e-8, 1e-5, 1e-12
 # Limits: entries of each of the two tables, and products of both.
 _MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
@@ -40,26 +41,18 @@ LEAST_TAIL = 2.0 * kernels.TIE
 def extreme_tails(tree: Tree, weights: SharedUnary, tails: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the ends of the noise of every node, (n, tails) each, for tails of each probability.
 
-    The lower ends are of the smallest, the upper ends of the largest of all laws between that of
-    `weights` and that without any lower bound, where all that is cut lies below a node, or none.
+    The lower ends belong to the smallest law and the upper ends to the largest law between two
+    extremes: the law of `weights`, and the law without lower bounds. Laws between them keep all
+    lower bounds below a node, or none.
 
-    Raises
-    ------
-    UnsupportedError
-        If tables would be too large.
-    NumericalError
-        If the laws need wider windows than are tried.
+    All windows are widened once, and windows on whose ends a law has weight by a larger factor, if
+    that is affordable. Then windows around laws that moved are widened until no law moves. If that
+    costs too much, windows on which the laws hardly moved are accepted.
+
+    Raises UnsupportedError if tables would be too large, NumericalError if the laws need wider
+    windows than are tried.
     """
-    return _settled(_Laws(of_tree(tree), weights), tree, tails)
-
-
-def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the lower and upper ends of every node's noise, (n, tails), on windows that do.
-
-    All are made wider once, those much wider that nodes take part in whose laws reach the ends of
-    theirs, unless that is too much; and then those of nodes whose laws have moved, until none does.
-    Where that is too much, windows do on which laws hardly moved.
-    """
+    laws_of = _Laws(of_tree(tree), weights)
     generous = np.full(laws_of.cut.ctype.size, _FIRST)
     before: tuple[OneSided, OneSided] | None = None
     settled, spent = None, 0.0
@@ -103,7 +96,7 @@ def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, I
 def _moved(
     before: tuple[OneSided, OneSided], found: tuple[OneSided, OneSided], share: float
 ) -> BoolArray:
-    """Return the nodes where an end moved, or a mean or variance moved by more than a share.
+    """Return the nodes where an end moved, or the mean or variance by more than `share`.
 
     Ends are integers, so they may stay although a law still lacks some of its weight.
     """
@@ -116,13 +109,10 @@ def _moved(
 
 
 class _Laws:
-    """Networks of the noise with its leaves cut, and with none cut, which have the same classes."""
+    """Networks of the noise with its lower bounds, and without them; their classes are equal."""
 
     def __init__(self, forest: SumForest, weights: SharedUnary) -> None:
-        self.n = forest.n
-        theta = tilts(forest, weights)
-        composed = np.zeros(weights.unary.kind.size, dtype=np.int8)
-        self.cut = compile_network(forest, weights, theta, composed)
+        self.cut = compile_network(forest, weights, tilts(forest, weights))
         unary = self.cut.unary
         open_below = np.where(unary.lo == unary.hi, unary.lo, -np.inf)
         tilt = np.zeros_like(self.cut.tilt)
@@ -130,7 +120,7 @@ class _Laws:
         self.places = [(one, place_classes(one)) for one in (self.cut, free)]
 
     def around(self, tree: Tree, nodes: BoolArray) -> BoolArray:
-        """Return the classes of all that adds up to some of the nodes, or to their parents."""
+        """Return the classes of the parts of some nodes, and of their parents."""
         network, parents = self.cut, np.asarray(tree.parents)
         above = parents[nodes]
         tops = np.concatenate((np.flatnonzero(nodes), above[above >= 0]))
@@ -154,7 +144,6 @@ class _Messages:
     """Messages of both networks, on the same windows."""
 
     def __init__(self, laws_of: _Laws, generous: FloatArray) -> None:
-        self.n = laws_of.n
         (cut, _), (free, _) = laws_of.places
         (lo, hi), (low, high) = (
             windows(one, place, cut=_CUT, generous=generous) for one, place in laws_of.places
@@ -174,8 +163,6 @@ class _Messages:
                 f"the intervals would need {2 * float(width.sum()) * 8 / 2**30:.1f} GiB of tables "
                 f"and {self.work:.0g} products; use less noise, or fewer leaves near their bounds."
             )
-        self.offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
-        self.size = int(width.sum())
         self.lost = np.zeros(width.size)
         self.cut, self.free = self._filled(cut), self._filled(free)
 
@@ -184,19 +171,17 @@ class _Messages:
         unary = network.unary.at(v)
         least = np.maximum(unary.lo, -(2.0**60)).astype(np.int64)
         most = np.minimum(unary.hi, 2.0**60).astype(np.int64)
-        table = np.zeros(self.size)
-        # tilts place windows; without them numbers hold both messages where they meet
+        filled = Messages.empty(self.lo, self.hi)
+        filled.table[:] = 0.0
+        # tilts only place windows; without them neither message underflows where both meet
         law = TiltedWeights(unary.kind, unary.inverse, unary.center, np.zeros(v.size))
         lost = np.zeros(v.size)
-        at = Windows(self.lo, self.hi, self.offset)
-        supported.fill(network.classes, law, least, most, at, table, lost)
+        supported.fill(network.classes, law, least, most, filled.windows, filled.table, lost)
         np.maximum(self.lost, lost, out=self.lost)
-        none, whole = np.empty(0), np.empty(0, dtype=np.int64)
-        where = self.lo, self.hi, self.offset, table
-        return Tables(network, *where, none, none, none, none, whole, 0.0)
+        return Tables(**vars(filled), network=network, near=Near(*np.empty((3, 0))), error=0.0)
 
     def extremes(self, is_leaf: BoolArray, tails: FloatArray) -> tuple[OneSided, OneSided]:
-        """Return what the smallest and the largest law of each node's noise leave beyond."""
+        """Return the tails of the smallest and of the largest law of each node's noise."""
         lowest = one_sided(self.cut, self.free.table, self.lost, is_leaf, tails)
         highest = one_sided(self.free, self.cut.table, self.lost, is_leaf, tails)
         # the lost mass is below the margin kept around tails

@@ -20,21 +20,19 @@ class Compiled:
     """Sums and weights that have been checked; made by `compile`."""
 
     forest: SumForest
-    weights: SharedUnary | PriorWeights
-    # shape (m,): A multiplier for each sum; they tilt the weights so that their means satisfy the
-    # sums.
+    weights: SharedUnary  # or `PriorWeights`
+    # shape (m,): Multipliers of the sums. They tilt the weights so that the means satisfy the sums.
     theta: FloatArray
-    # Variables that were removed from the sums and follow from the others.
-    freed: Freed | None = None
+    freed: Freed | None = None  # Variables that were removed from the sums and follow from others.
 
 
 def compile(  # noqa: A001 -- reached as `sum_network.compile`
-    forest: SumForest, weights: SharedUnary | PriorWeights, *, whole: bool = True
+    forest: SumForest, weights: SharedUnary, *, whole: bool = True
 ) -> Compiled:
     """Check that the weights and the sums have a law, and tilt the weights towards the sums.
 
-    Where the law of every variable is not needed, and so `whole` is False, sums that constrain
-    nothing are left out, see `freed`. Raises InfeasibleError if no value satisfies all the sums,
+    Unless `whole`, sums that constrain nothing are left out, see `freed`; then the tables lack the
+    laws of some variables. Raises InfeasibleError if no value satisfies all the sums,
     UnsupportedError if the law is improper.
     """
     if isinstance(weights, PriorWeights):
@@ -52,8 +50,8 @@ def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False)
 
     `limit` is the total variation that truncation may cost a draw; `error_limit` is the largest in
     use. By default truncation costs about as much as rounding. Weights with priors always have a
-    limit of 1e-8, which is checked on wider windows but not proved. Where tables are used for draws
-    only (`drawn`), like siblings share one table of their sum.
+    limit of 1e-8, which is checked on wider windows but not proved. If tables are used for draws
+    only (`drawn`), equal siblings share one table of their sum.
 
     Raises InfeasibleError if no value satisfies all the sums, UnsupportedError if the tables would
     not fit in memory or would take too long, NumericalError if the error bound cannot be met.

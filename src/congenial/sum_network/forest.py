@@ -26,16 +26,12 @@ Signs = npt.NDArray[np.int8]
 class SumForest:
     """Variables 0..n-1 and constraints 0..m-1."""
 
-    # ndarray of int32, shape (n,): The constraint that each variable is a summand of, -1 for none.
-    above: Indices
-    # ndarray of int32, shape (m,): The variable that each constraint's sum equals up to `sign`; -1
-    # where the sum is fixed.
+    above: Indices  # shape (n,): The constraint that each variable is a summand of, -1 for none.
+    # shape (m,): The variable that each constraint's sum equals up to `sign`; -1 if it is fixed.
     owner: Indices
-    sign: Signs  # ndarray of int8, shape (m,): +1 or -1.
-    # ndarray of int8, shape (n,): The forest speaks of ``orientation * value``; +1 everywhere for a
-    # tree.
-    orientation: Signs
-    depth: Indices  # ndarray of int32, shape (m,): Number of constraints above each constraint.
+    sign: Signs  # shape (m,): +1 or -1.
+    orientation: Signs  # shape (n,): The forest sums ``orientation * value``; +1 for a tree.
+    depth: Indices  # shape (m,): Number of constraints above each constraint.
 
     @staticmethod
     def without_sums(n: int) -> SumForest:
@@ -44,15 +40,12 @@ class SumForest:
 
     @cached_property
     def order(self) -> Indices:
-        """Variables v as v and constraints k as n + k, each after all that lie below it.
-
-        Shape (n + m,).
-        """
+        """Variables v as v and constraints k as n + k, each after all below it; shape (n + m,)."""
         return self._bottom_up(np.arange(self.n, dtype=np.int32))
 
     @cached_property
     def path(self) -> Indices:
-        """As `order`, with only those variables that own a sum."""
+        """As `order`, without variables that own no sum."""
         return self._bottom_up(np.unique(self.owner[self.owner >= 0]))
 
     @cached_property
@@ -61,9 +54,9 @@ class SumForest:
         return bool((compact(self.orientation) < 0).any())
 
     def _bottom_up(self, variables: Indices) -> Indices:
-        held = np.append(self.depth, np.int32(-1))[self.above[variables]]
+        depth_above = np.append(self.depth, np.int32(-1))[self.above[variables]]
         # the summands, then their sum, then its owner among the summands of the next
-        rank = np.concatenate((-2 * held - 1, -2 * self.depth))
+        rank = np.concatenate((-2 * depth_above - 1, -2 * self.depth))
         if rank.min(initial=0) >= -(2**15):
             rank = rank.astype(np.int16)  # sorted in linear time
         sums = np.arange(self.n, self.n + self.m, dtype=np.int32)
@@ -108,39 +101,24 @@ def of_rows(rows: list[tuple[IntArray, IntArray]], n: int) -> SumForest:
     sign = np.ones(m, dtype=np.int8)
     orientation = np.ones(n, dtype=np.int8)
     depth = np.zeros(m, dtype=np.int32)
-    seen_row = np.zeros(m, dtype=np.bool_)
-    seen = np.zeros(n, dtype=np.bool_)
+    seen = np.zeros(m, dtype=np.bool_)
     for start in range(m):
-        if seen_row[start]:
-            continue
-        seen_row[start] = True
-        stack = [start]
+        stack = [] if seen[start] else [start]
+        seen[start] = True
         while stack:
             k = stack.pop()
-            indices, signs = rows[k]
-            for v, a in zip(indices.tolist(), signs.tolist(), strict=True):
+            for v, a in zip(*(column.tolist() for column in rows[k]), strict=True):
                 if v == owner[k]:
                     continue
-                if seen[v]:
+                below = [j for j in touching[v] if j != k]
+                if above[v] >= 0 or any(seen[j] for j in below):
                     raise UnsupportedError(
                         f"the sums form a cycle through entry {v}; exact sampling needs sums that "
                         "form a forest, so drop or merge one of them."
                     )
-                seen[v] = True
-                above[v] = k
-                orientation[v] = a
-                for below in touching[v]:
-                    if below == k:
-                        continue
-                    if seen_row[below]:
-                        raise UnsupportedError(
-                            f"the sums form a cycle through entry {v}; exact sampling needs sums "
-                            "that form a forest, so drop or merge one of them."
-                        )
-                    seen_row[below] = True
-                    owner[below] = v
-                    own = int(rows[below][1][list(rows[below][0]).index(v)])
-                    sign[below] = -own * a
-                    depth[below] = depth[k] + 1
-                    stack.append(below)
+                above[v], orientation[v] = k, a
+                for j in below:
+                    own = int(rows[j][1][list(rows[j][0]).index(v)])
+                    seen[j], owner[j], sign[j], depth[j] = True, v, -own * a, depth[k] + 1
+                stack += below
     return SumForest(above, owner, sign, orientation, depth)

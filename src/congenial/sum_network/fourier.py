@@ -20,6 +20,19 @@ from congenial.types import FloatArray
 DIRECT_LIMIT = 1 << 28
 # Relative error accepted for every entry; near the largest ones it is far smaller.
 TOLERANCE = 1e-11
+# Most multiplications term by term; they take some minutes.
+_LONG = 1 << 38
+# Relative error of scaling and of undoing it, two roundings.
+_SCALING = 2.0**-51
+# Most entries of the narrower support for which a convolution is done term by term.
+_SHORT = 1024
+# Losses below this multiple of the largest one are raised to it; rounding in transforms is larger.
+_FAINT = 2.0**-80
+# Relative error of a convolution term by term (`tables.SUM_UNITS`) and of its scaling, rounded up.
+_DIRECT = 2.0**-49
+# Most tilts on each side, and the least part of the window that another tilt must add.
+_MOST_TILTS = 48
+_LEAST_GAIN = 1 / 1024
 
 
 def convolve_wide(
@@ -27,17 +40,9 @@ def convolve_wide(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return ``(a * b)[first:first + width]`` for log-concave nonnegative `a`, `b`.
 
-    It takes a third less time if both are one array.
-
-    Returns
-    -------
-    table : ndarray of float64, shape (width,)
-        Divided by `top`, so that the largest entry is 1.
-    error : ndarray of float64, shape (width,)
-        Bound on the error of each entry, at most `tolerance` times the entry, or ten times that if
-        less would take `_LONG` multiplications.
-    top : float
-        The largest entry of the convolution.
+    It takes a third less time if both are one array. Returns the convolution divided by its largest
+    entry, bounds on the errors of these entries, and the largest entry. The bounds are at most
+    `tolerance` times the entry, or ten times that if less would take `_LONG` multiplications.
 
     Notes
     -----
@@ -48,7 +53,7 @@ def convolve_wide(
     times the smaller of ``norm(a * b)`` and the mean size of its spectrum from the inverse one.
     Entries that no tilt resolves, at sharp ends of a support, are added up term by term.
     """
-    begin, own_a, own_b, low, high = _held(a, b, first, width)
+    begin, own_a, own_b, low, high = _supports(a, b, first, width)
     if low < high and (own_a.size < a.size or own_b.size < b.size):
         table, off_by, top = convolve_wide(own_a, own_b, low, high - low, tolerance=tolerance)
         edges = (low - begin, begin + width - high)
@@ -77,7 +82,7 @@ def convolve_wide(
             tilted_b, top_b = (tilted_a, top_a) if b is a else _tilted(log_b, tilt)
             got, error = transform.product(tilted_a, tilted_b)
             bound = error / np.maximum(got, 1e-300)
-            # logarithms and exponentials lose their size in units of rounding
+            # logarithms and exponentials have an error of their size in units of rounding
             bound += 2.0**-53 * (4.0 * abs(tilt) * (a.size + b.size) + 2000.0)
             fresh = (bound < tolerance - _SCALING) & ~done
             if fresh.sum() < _LEAST_GAIN * width:
@@ -103,8 +108,8 @@ def convolve_directly(
 ) -> FloatArray:
     """Return ``(a * b)[first:first + size]`` without a transform.
 
-    The kernel is that of all messages, for a merge of two classes that have `a` and `b` as tables;
-    sums are not compensated if `plain`, see `congenial.kernels.numerics.convolution`.
+    The kernel of all messages merges two classes that have `a` and `b` as tables. Sums are not
+    compensated if `plain`, see `congenial.kernels.numerics.convolution`.
     """
     ends = np.array([a.size - 1, b.size - 1, first + size - 1])
     begins, offset = np.array([0, 0, first]), np.array([0, a.size, a.size + b.size])
@@ -119,28 +124,13 @@ def convolve_directly(
     return np.asarray(table[offset[2] :] * factor[2])
 
 
-# Most multiplications term by term, which take some minutes.
-_LONG = 1 << 38
-# Two more roundings: of the scaling, and of the factor that undoes it.
-_SCALING = 2.0**-51
-# Tables that have no more entries than these between positive ones are added up term by term.
-_SHORT = 1024
-# Losses below this part of the largest one count as this part, less than rounding in transforms.
-_FAINT = 2.0**-80
-# Relative error of such a sum (`tables.SUM_UNITS`) and of its scaling, with room.
-_DIRECT = 2.0**-49
-# Most tilts on each side, and the least share of the window that another tilt must add.
-_MOST_TILTS = 48
-_LEAST_GAIN = 1 / 1024
-
-
-def _held(
+def _supports(
     a: FloatArray, b: FloatArray, first: int, width: int, least: float = 0.0
 ) -> tuple[int, FloatArray, FloatArray, int, int]:
     """Return the parts of `a` and `b` between entries above `least` times their largest ones.
 
-    The wanted stretch begins at `begin` in the convolution of these parts, whose entries from `low`
-    to `high` lie within it. Returns (begin, part of a, part of b, low, high).
+    The wanted range begins at `begin` in the convolution of these parts; that convolution has the
+    entries from `low` to `high` of the range. Returns (begin, part of a, part of b, low, high).
     """
     begin, parts = first, []
     for x in (a, b) if b is not a else (a,):
@@ -164,13 +154,13 @@ class _Transform:
     """Products of transforms of one size."""
 
     def __init__(self, a: FloatArray, b: FloatArray, first: int, width: int) -> None:
-        # entries of a cyclic product that others are added to lie outside the wanted stretch
+        # aliased entries of the cyclic product lie outside the wanted range
         least = max(a.size + b.size - first, first + width, a.size, b.size)
         self.size = 1 << int(np.ceil(np.log2(least)))
         self.wanted = slice(first, first + width)
 
     def product(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
-        """Return the wanted stretch of a * b and the bound on the error of its entries."""
+        """Return the wanted range of a * b and the bound on the error of its entries."""
         of_a = np.fft.rfft(a, self.size)
         of_b = of_a if b is a else np.fft.rfft(b, self.size)
         spectrum = of_a * of_b
@@ -221,7 +211,7 @@ def cross_wide(
     alike = b is a and lost_b is lost_a
     pairs = [(lost_a, 2.0 * a + lost_a)] if alike else [(lost_a, b + lost_b), (a, lost_b)]
     for x, y in pairs:
-        begin, own_x, own_y, low, high = _held(x, y, first, width, _FAINT)
+        begin, own_x, own_y, low, high = _supports(x, y, first, width, _FAINT)
         out += _FAINT * (x.max() * y.sum() + y.max() * x.sum())
         if low >= high:
             continue

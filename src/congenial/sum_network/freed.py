@@ -24,8 +24,8 @@ class Freed:
     """Variables that are added up from others once these are drawn."""
 
     follows: BoolArray  # shape (n,)
-    # In the order in which they are added up. Variable i of a round is the sum of signs times
-    # values at ``terms[starts[i] : starts[i + 1]]``.
+    # (variables, starts, terms, signs) in the order of addition. Variable i of a round is the sum
+    # of signs times values at ``terms[starts[i] : starts[i + 1]]``.
     rounds: tuple[tuple[Places, Places, Places, Places], ...]
 
     def add_up(self, values: IntArray) -> None:
@@ -58,7 +58,7 @@ def free_sums(
         alone = free[code[terms]] & (np.bincount(terms, minlength=n)[terms] == 1)
         if not alone.any():
             break
-        # of several in one sum, which no proper law has, the first would do
+        # a proper law has at most one such variable in a sum
         dropped, first = np.unique(sums[alone], return_index=True)
         result, own = terms[alone][first], signs[alone][first]
         of = np.full(m, -1)
@@ -80,10 +80,10 @@ def free_sums(
         sign=forest.sign[left],
         depth=forest.depth[left],
     )
-    held = Unary(
+    with_zero = Unary(
         np.append(unary.kind, laws.LAPLACE),
         np.append(unary.scale, 1.0),
         *(np.append(ends, 0.0) for ends in (unary.center, unary.lo, unary.hi)),
     )
     numbers = np.where(follows, np.int32(unary.kind.size), code)
-    return joined, SharedUnary(held, numbers), Freed(follows, tuple(reversed(rounds)))
+    return joined, SharedUnary(with_zero, numbers), Freed(follows, tuple(reversed(rounds)))

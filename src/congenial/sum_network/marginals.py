@@ -10,16 +10,16 @@ from congenial.domain.tree import Tree
 from congenial.kernels.network import descend
 from congenial.kernels.network import marginals as kernels
 from congenial.kernels.network.messages import PRODUCT
-from congenial.kernels.network.records import Program, Slots
+from congenial.kernels.network.records import Slots
 from congenial.kernels.network.twins import pair
 from congenial.sum_network.fourier import DIRECT_LIMIT
 from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Most nodes whose laws are computed one by one: a number, or a share of all nodes. A pass over all
-# nodes takes longer per node, because it does not skip nodes that are alike.
-_FEW, _SHARE = 64, 0.25
+# Most different laws that are computed one by one: a number, or a fraction of all nodes. A pass
+# over all nodes takes longer per node, because it does not skip nodes with equal laws.
+_FEW, _FRACTION = 64, 0.25
 
 
 class Summaries(NamedTuple):
@@ -27,45 +27,40 @@ class Summaries(NamedTuple):
 
     mean: FloatArray
     variance: FloatArray
+    median: IntArray
     # `lower` to `upper` is the shortest interval of probability 1 - alpha, ends included. Of
     # several it is the most likely, and of equally likely ones (up to 1e-9) the lowest.
-    median: IntArray
     lower: IntArray
     upper: IntArray
     reach: IntArray  # -reach to reach, before `center` is added, has probability 1 - alpha.
-    # `empty` and `rise`: Probability of 0, and mean derivative of the log prior by the dispersion.
-    empty: FloatArray
-    rise: FloatArray
+    empty: FloatArray  # Probability of 0.
+    rise: FloatArray  # Mean derivative of the log prior by the dispersion.
 
 
 def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     """Return the reach of every node of a tree, see `Summaries`.
 
-    Nodes with the same law share the result. A few different laws are computed one by one with
-    transforms; many are computed by one pass over all nodes, which needs no transforms.
+    The reach of each different law is computed once. A few laws are computed one by one with
+    transforms, many by one pass over all nodes, which needs no transforms.
     """
     n = len(tree)
     twin = _twins(tables.network, np.zeros(n), np.zeros(n, dtype=np.int64))[:n]
     different, number = np.unique(twin, return_inverse=True)
-    if different.size > max(_FEW, _SHARE * n):
+    if different.size > max(_FEW, _FRACTION * n):
         return summaries(tables, tree.is_leaf, alpha).reach
     laws = (marginal(tables, int(v)) for v in different)
     return np.array([interval_and_reach(*law, alpha)[2] for law in laws], dtype=np.int64)[number]
 
 
 class OneSided(NamedTuple):
-    """Tails of laws that lie between the laws of two networks."""
+    """Tails of laws that lie between the laws of two networks; other shapes are (n,)."""
 
-    # `below` and `above`: shape (n, t): Upper and lower quantiles of each node for each tail
-    # probability.
-    below: IntArray
+    below: IntArray  # shape (n, t): Lower and upper quantiles for each tail probability.
     above: IntArray
-    # `mean` and `variance`: shape (n,)
     mean: FloatArray
     variance: FloatArray
-    # shape (n,): The larger one of the shares of its law that the first and the last value have.
-    edge: FloatArray
-    lost: FloatArray  # shape (n,): Share of its law that truncation may have removed.
+    edge: FloatArray  # The larger probability of the first and the last value.
+    lost: FloatArray  # Probability that truncation may have removed.
 
 
 def marginal(tables: Tables, v: int) -> tuple[IntArray, FloatArray]:
@@ -80,12 +75,13 @@ def marginal(tables: Tables, v: int) -> tuple[IntArray, FloatArray]:
     path: list[int] = [v]
     while True:
         i = setter[path[-1]]
-        if network.op[i] == descend.ROOT or (
-            network.op[i] == descend.LINK and network.third[i] == 0
-        ):
+        at_root = network.op[i] == descend.ROOT
+        if at_root or (network.op[i] == descend.LINK and network.third[i] == 0):
             break
         path.append(int(network.first[i] if network.op[i] == descend.SPLIT else network.second[i]))
-    outside = _top(tables, path[-1], int(setter[path[-1]]))
+    top = int(network.slot_class[path[-1]])
+    values = np.arange(tables.lo[top], tables.hi[top] + 1)
+    outside = np.ones(values.size) if at_root else (values == 0).astype(np.float64)
     for parent, child in zip(path[:0:-1], path[-2::-1], strict=True):
         i = int(setter[child])
         if network.op[i] == descend.SPLIT:
@@ -99,16 +95,6 @@ def marginal(tables: Tables, v: int) -> tuple[IntArray, FloatArray]:
     kept = np.flatnonzero(probabilities > 0)
     values = np.arange(tables.lo[c], tables.hi[c] + 1)
     return values[kept[0] : kept[-1] + 1], probabilities[kept[0] : kept[-1] + 1]
-
-
-def _top(tables: Tables, slot: int, i: int) -> FloatArray:
-    c = int(tables.network.slot_class[slot])
-    width = int(tables.hi[c] - tables.lo[c] + 1)
-    if tables.network.op[i] == descend.ROOT:
-        return np.ones(width)
-    outside = np.zeros(width)
-    outside[-tables.lo[c]] = 1.0
-    return outside
 
 
 def _correlate(outside: FloatArray, table: FloatArray) -> FloatArray:
@@ -127,16 +113,15 @@ def _through_split(
     network = tables.network
     p, c, o = (int(network.slot_class[s]) for s in (parent, child, other))
     full = _correlate(outside, tables.of_class(o))
-    first = tables.lo[p] - tables.hi[o]  # value that full[0] speaks of
-    return _window(full, int(first), int(tables.lo[c]), int(tables.hi[c]))
+    first = int(tables.lo[p] - tables.hi[o])  # the value of index 0
+    return _window(full, first, int(tables.lo[c]), int(tables.hi[c]))
 
 
 def _through_link(
     tables: Tables, parent: int, child: int, sign: int, outside: FloatArray
 ) -> FloatArray:
     network = tables.network
-    c = int(network.slot_class[parent])
-    target = int(network.slot_class[child])
+    c, target = int(network.slot_class[parent]), int(network.slot_class[child])
     lo, hi = int(tables.lo[c]), int(tables.hi[c])
     around = outside.copy()
     found = False
@@ -145,9 +130,8 @@ def _through_link(
         if below == target and network.sign[c] == sign and not found:
             found = True
         else:
-            read = tables.of_class(below)
             at = network.sign[c] * np.arange(lo, hi + 1) - tables.lo[below]
-            around *= read[at]
+            around *= tables.of_class(below)[at]
         c = int(network.left[c])
     around *= _window(tables.of_class(c), int(tables.lo[c]), lo, hi)
     if sign < 0:
@@ -156,7 +140,7 @@ def _through_link(
 
 
 def _window(values: FloatArray, first: int, lo: int, hi: int) -> FloatArray:
-    """Return values for lo..hi of an array whose index 0 speaks of `first`; 0 outside."""
+    """Return entries lo..hi of an array whose index 0 has the value `first`; 0 outside."""
     out = np.zeros(hi - lo + 1)
     start, stop = max(lo, first), min(hi, first + values.size - 1)
     if stop >= start:
@@ -174,14 +158,13 @@ def summaries(
 ) -> Summaries:
     """Return summaries of the marginal laws of a tree's nodes, by one pass down.
 
-    The tables are filled for all questions, not for draws alone. Values of each node are counted
-    from `center` (n,), 0 by default; `rise` needs the `dispersion` (n,) of each leaf's prior, 0
-    where there is none.
+    The tables are filled with ``drawn=False``. Values of each node are counted from `center` (n,),
+    0 by default. `rise` needs the `dispersion` (n,) of each leaf's prior, 0 where there is none.
     """
     n = is_leaf.size
     rising = np.zeros(n) if dispersion is None else dispersion
     begin = np.zeros(n, dtype=np.int64) if center is None else center
-    # nodes of one class are summarised once, unless what their derivatives need differs
+    # nodes of one class are summarised once, unless their derivatives differ
     origin = np.zeros(n, dtype=np.int64) if dispersion is None else begin
     own = tables.table, np.zeros(tables.lo.size)
     found = _laws(tables, *own, is_leaf, alpha, (rising, origin), np.empty(0))[0]
@@ -220,18 +203,17 @@ def _laws(
     network, n = tables.network, is_leaf.size
     dispersion, base = rising
     cut = 0.0 if tails.size else kernels.CUT
-    width = tables.hi - tables.lo + 1
     ends = np.zeros(network.slots, dtype=np.bool_)
     ends[:n] = is_leaf
-    program = network.op, network.first, network.second, network.third
+    program = network.program
     needed = np.zeros(kernels.SIZES, dtype=np.int64)
-    kernels.rooms_needed(*program, width, network.slot_class, ends, needed)
+    kernels.rooms_needed(*program[:4], tables.width, network.slot_class, ends, needed)
     begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
     out = np.empty((n, kernels.SUMMARIES))
     below, above = (np.empty((n, tails.size), dtype=np.int64) for _ in range(2))
     twin = _twins(network, dispersion, base)
     nodes = Slots(network.slot_class, twin, ends, dispersion, base)
-    of = Program(*program, network.cls), network.left, tables.windows, tables.table, shown, lost
+    of = program, network.left, tables.windows, tables.table, shown, lost
     kernels.marginals(*of, nodes, alpha, cut, begins, tails, (out, below, above))
     return out, below, above
 
@@ -245,8 +227,8 @@ def _twins(network: Network, dispersion: FloatArray, base: IntArray) -> IntArray
         some[of] = column
         alike[of[column != some[of]]] = False
     twin = np.empty(network.slots, dtype=np.int64)
-    program = network.op, network.first, network.second, network.third
-    pair(*program, network.slot_class, network.left, network.right, alike, twin)
+    of_classes = network.slot_class, network.left, network.right
+    pair(*network.program[:4], *of_classes, alike, twin)
     return twin
 
 

@@ -10,55 +10,40 @@ import numpy.typing as npt
 
 from congenial.kernels.network import consing, families
 from congenial.kernels.network.messages import MERGE, UNARY
-from congenial.kernels.network.records import Classes, CompiledClasses, Families, Listed
+from congenial.kernels.network.records import Classes, CompiledClasses, Families, Listed, Program
 from congenial.kernels.numerics import laws
-from congenial.sum_network.forest import SumForest
-from congenial.sum_network.weights import SharedUnary, Unary, numbered
-from congenial.types import FloatArray, Indices, IntArray
-
-SmallInts = npt.NDArray[np.int8]
+from congenial.sum_network.forest import Signs, SumForest
+from congenial.sum_network.weights import SharedUnary, Unary, alike
+from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Classes in topological order and the program that draws from them."""
+    """Classes in topological order, arrays of shape (c,), and the program that draws from them."""
 
-    # `ctype` and `sign`: ndarray of int8, shape (c,)
-    ctype: SmallInts
-    # `left` and `right`: ndarray of int32, shape (c,): Kind of each class and the classes it is
-    # made of (-1 for none).
-    left: Indices
+    ctype: Signs  # Kind of each class.
+    left: Indices  # The classes that it is made of, -1 for none.
     right: Indices
-    sign: SmallInts
-    # ndarray of int32, shape (c,): Place in `unary` and `tilt` of the weight that a UNARY class
-    # has; -1 otherwise.
-    variable: Indices
-    uses: Indices  # ndarray of int32, shape (c,): Number of random choices from each class.
-    op: SmallInts  # ndarray of int8, shape (p,)
-    # ndarray of int32, shape (p,): The program, see `kernels.network.descend.draw`. Compositions
-    # come last, after splits without tables (`direct`).
+    sign: Signs
+    variable: Indices  # Place in `unary` and `tilt` of a UNARY class's weight; -1 otherwise.
+    uses: Indices  # Number of random choices from each class.
+    # shapes (p,): The program, see `kernels.network.descend.draw`. Compositions come last, after
+    # splits without tables (`direct`).
+    op: Signs
     first: Indices
     second: Indices
     third: Indices
     cls: Indices
     n: int  # Number of variables of the forest.
     slots: int  # Number of values that the program computes; the first n are the variables.
-    # Number of places for these values; fewer than `slots` if partial sums of a family reuse the
-    # places of others.
-    places: int
-    # ndarray of int32, shape (places,): Class of the last value at each place; -1 for variables
-    # drawn as compositions.
-    slot_class: Indices
+    places: int  # Number of places for these values; partial sums of families share places.
+    slot_class: Indices  # shape (places,): Class of the last value at each place; -1 if composed.
     fixed: Indices  # Classes of the sums that are fixed at zero.
     roots: Indices  # Classes of the variables above which there is no sum.
-    # `unary` and `tilt`: Distinct weights and tilts, those of sums of geometric variables included.
-    unary: Unary
+    unary: Unary  # Distinct weights and tilts, those of sums of geometric variables included.
     tilt: FloatArray
-    number: Indices  # Number of each given weight; equal weights share one.
-    row: Indices  # Number of each of `unary`; -1 for weights that no variable has.
     members: Indices  # Slots of the variables drawn as compositions.
-    # Variables among them that are counted from a bound, and that bound.
-    moved: npt.NDArray[np.intp]
+    moved: npt.NDArray[np.intp]  # Variables among them that are counted from a bound: `ends`.
     ends: IntArray
     choices: int  # Number of random choices weighed by messages, one word of 64 bits each.
     variables: int  # Number of slots that have a weight of their own.
@@ -68,6 +53,11 @@ class Network:
     def classes(self) -> Classes:
         """Classes as kernels take them."""
         return Classes(self.ctype, self.left, self.right, self.sign)
+
+    @property
+    def program(self) -> Program:
+        """The program as kernels take it."""
+        return Program(self.op, self.first, self.second, self.third, self.cls)
 
     def products(self, width: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Products that each merge adds up, given the number of entries of each class; else 0."""
@@ -80,13 +70,20 @@ def compile_network(
     forest: SumForest,
     weights: SharedUnary,
     theta: FloatArray,
-    composed: SmallInts,
+    composed: Signs | None = None,
     *,
     reused: bool = False,
 ) -> Network:
-    """Build the classes and the drawing program of a forest."""
-    n, m = forest.n, forest.m
-    number, listed = numbered(weights.unary, composed)
+    """Build the classes and the drawing program of a forest.
+
+    `composed` has the kind of composition of each distinct weight, see `weights.composable`; by
+    default none is composed.
+    """
+    n, m, unary = forest.n, forest.m, weights.unary
+    if composed is None:
+        composed = np.zeros(unary.kind.size, dtype=np.int8)
+    columns = (unary.lo, unary.hi, unary.scale, unary.center, unary.kind, composed)
+    number, listed = alike(columns)
     if theta.any():
         below, owned = np.zeros(n), forest.owner >= 0
         np.add.at(below, forest.owner[owned], (forest.sign * theta)[owned])
@@ -98,17 +95,19 @@ def compile_network(
     first = families.families(forest.above, forest.owner, forest.depth, start, member, bottom_up)
     bounded = np.isin(composed, (consing.UPWARDS, consing.DOWNWARDS))
     more = int(np.count_nonzero(bounded[weights.code])) if bounded.any() else 0
-    bound = np.where(composed == consing.UPWARDS, weights.unary.lo, weights.unary.hi)
+    bound = np.where(composed == consing.UPWARDS, unary.lo, unary.hi)
     bound = np.where(bounded, bound, 0.0).astype(np.int64)
     slot_class = np.empty(2 * n + more + 1, dtype=np.int32)
     members = np.empty(n, dtype=np.int32)
     sum_class = np.empty(m, dtype=np.int32)
     room = n + n // consing.LEAST_RUN + 1 + more
     op, program = np.empty(room, dtype=np.int8), np.empty((4, room), dtype=np.int32)
-    # pages that are never touched take no memory
     most = 2 * n + 8 + 4 * more
-    keys = np.empty((most, 5), dtype=np.int32)
-    held = np.empty(_table_size(most), dtype=np.int32)
+    keys = np.empty((most, 5), dtype=np.int32)  # untouched pages take no memory
+    size = consing.FEWEST
+    while size < 2 * most + 16:
+        size *= 4
+    held = np.empty(size, dtype=np.int32)
     state = np.empty(consing.STATE, dtype=np.int64)
     shape = forest.above, forest.owner, forest.sign
     families_of = Families(*shape, start, member, bottom_up)
@@ -118,7 +117,7 @@ def compile_network(
     classes, _, last, begin, stop, count, root_count, again, most = state[: consing.RUN].tolist()
     slots, places = last + again, max(last, most)
     keys = keys[:classes].copy()
-    made, unary, tilt, row = _weights(keys, listed, weights.unary)
+    made, distinct, tilt = _weights(keys, listed, unary)
     own = np.flatnonzero(~made)
     variable = np.full(keys.shape[0], -1, dtype=np.int32)
     variable[own] = np.arange(own.size)
@@ -146,10 +145,8 @@ def compile_network(
         slot_class=slot_class[:places],
         fixed=sum_class[(forest.owner < 0) & (sum_class >= 0)],
         roots=program[3, begin : begin + root_count],
-        unary=unary,
+        unary=distinct,
         tilt=tilt,
-        number=number,
-        row=row,
         moved=moved,
         ends=bound[weights.code[moved]],
         choices=choices,
@@ -158,18 +155,10 @@ def compile_network(
     )
 
 
-def _table_size(most: int) -> int:
-    """Return the size of a hash table for `most` keys."""
-    size = consing.FEWEST
-    while size < 2 * most + 16:
-        size *= 4
-    return size
-
-
 def _weights(
     keys: Indices, listed: npt.NDArray[np.intp], given: Unary
-) -> tuple[npt.NDArray[np.bool_], Unary, FloatArray, Indices]:
-    """Return which classes are made of others, and of the rest weights, tilts and rows."""
+) -> tuple[BoolArray, Unary, FloatArray]:
+    """Return which classes are made of others, and the weights and tilts of the rest."""
     geometric, point = keys[:, 0] == consing.GEOMETRIC, keys[:, 0] == consing.POINT
     made = ~((keys[:, 0] == UNARY) | geometric | point)
     own = keys[~made]
@@ -177,8 +166,7 @@ def _weights(
     # sums of geometric variables, and of bounds, have the scale and the tilt of their members
     source = np.where(summed | fixed, own[:, 1], np.flatnonzero(~made))
     tilt = np.ascontiguousarray(keys[source, 2:4]).view(np.float64)[:, 0]
-    row = keys[source, 1]
-    unary = given.at(listed[row])
+    unary = given.at(listed[keys[source, 1]])
     upwards = summed & (own[:, 3] > 0)
     # flat members have no scale, and their sum has no decay
     unary.scale[summed & (unary.kind == laws.FLAT)] = np.inf
@@ -189,4 +177,4 @@ def _weights(
     value = np.ascontiguousarray(own[fixed, 2:4]).view(np.int64)[:, 0]
     unary.kind[fixed], unary.scale[fixed] = laws.LAPLACE, 1.0
     unary.center[fixed] = unary.lo[fixed] = unary.hi[fixed] = value
-    return made, unary, tilt, np.where(summed | fixed, np.int32(-1), row)
+    return made, unary, tilt

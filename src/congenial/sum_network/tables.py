@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels.network import descend, messages
 from congenial.kernels.network.messages import MERGE
-from congenial.kernels.network.records import TiltedWeights, Windows
+from congenial.kernels.network.records import Near, TiltedWeights
 from congenial.kernels.numerics import laws
 from congenial.sum_network.direct import error_without_tables, split_directly
 from congenial.sum_network.forest import SumForest
@@ -21,11 +21,10 @@ from congenial.sum_network.freed import Freed
 from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.truncation import Messages, cut_off, stretches
 from congenial.sum_network.weights import SharedUnary, Unary, composable
-from congenial.sum_network.windows import Placement, place_classes, windows
-from congenial.types import FloatArray, IntArray
+from congenial.sum_network.windows import INFEASIBLE, Placement, place_classes, windows
+from congenial.types import BoolArray, FloatArray, IntArray
 
-# Limit on the total variation between an exact draw and its law, for each `_MANY` values; a draw
-# beyond it is refused.
+# Limit on the total variation between an exact draw and its law, for each `_MANY` values.
 ERROR_LIMIT = 1e-9
 _MANY = 1_200_000
 # Least total variation granted to truncation and to transforms.
@@ -38,15 +37,15 @@ _SPENT = 0.6
 # windows may truncate that much more.
 _PLACED = 30.0
 _UNIT = 2.0**-53
-# Error of one weight, in units of rounding; sums of geometric variables have one more
-# (kernels.weights).
+# Error of one weight (`kernels.weights`), in units of rounding; sums of geometric variables have
+# one more.
 _WEIGHT_UNITS = 1.0 + 2.0**-7
-# Error of a choice, in the same units: of the message's entry above it, if compensated
-# (kernels.convolution), and of the products by which it chooses.
+# Error of a choice, in units of rounding: of the compensated message above it
+# (`kernels.convolution`), and of the products by which it chooses.
 SUM_UNITS = 5.0 + 2.0**-8
 # Share of the remaining error that uncompensated sums may spend, beside truncation.
 _PLAIN = 0.35
-# Parts of no more entries than these are added up term by term, however wide the other part is.
+# Most entries of a narrow part: it is convolved term by term, however wide the other part is.
 _NARROW = 64
 # Standard deviations of a choice within which draws search first; nearly all lie within.
 _REACH = 8.0
@@ -55,32 +54,17 @@ _NEAR = 1.2
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
-    """A network with its messages filled in and verified."""
+class Tables(Messages):
+    """A network's messages, filled in and verified."""
 
     network: Network
-    # shape (c,): Window of each class and where its table begins.
-    lo: IntArray
-    hi: IntArray
-    offset: IntArray
-    table: FloatArray  # All tables, one after another.
-    # `factor` and `log_scale`: shape (c,)
-    factor: FloatArray
-    log_scale: FloatArray
-    # `middle` and `share`: shape (c,): Given its sum s, the left part of a merge lies near ``middle
-    # + share * s``.
-    middle: FloatArray
-    share: FloatArray
-    reach: IntArray  # shape (c,): Distance from there within which it nearly always lies.
+    # Given its sum s, the left part of a merge lies near ``middle + share * s``, and nearly always
+    # within `reach` of it.
+    near: Near
     # Proved bound on the total variation between one draw and its law; the law is that of 1 / scale
     # and 1 / (2 sigma^2) rounded to doubles.
     error: float
     freed: Freed | None = None  # Variables that are 0 in the network and follow from the others.
-
-    @property
-    def windows(self) -> Windows:
-        """Windows as kernels take them."""
-        return Windows(self.lo, self.hi, self.offset)
 
     def log_sum(self) -> float:
         """Log of the summed product of all unary weights, each 1 at its mode."""
@@ -90,16 +74,9 @@ class Tables:
         for c in network.fixed:
             at = self.of_class(c)[-self.lo[c]]
             if at <= 0.0:
-                raise InfeasibleError(
-                    "a sum cannot take its fixed value within the bounds; relax one."
-                )
+                raise InfeasibleError(INFEASIBLE)
             total += float(self.log_scale[c]) + float(np.log(at))
         return total
-
-    def of_class(self, c: int) -> FloatArray:
-        """Return the table of class `c`, a view."""
-        start = self.offset[c]
-        return self.table[start : start + self.hi[c] - self.lo[c] + 1]
 
 
 def error_limit(n: int) -> float:
@@ -111,32 +88,23 @@ def fill_noise(
     forest: SumForest, weights: SharedUnary, theta: FloatArray, limit: float | None, *, drawn: bool
 ) -> Tables:
     """Compile the classes, place windows, fill and certify the tables: see `filling.fill`."""
-    unary, loose = weights.unary, limit is not None
-    composed = composable(unary) * np.int8(drawn)
+    loose = limit is not None
+    composed = composable(weights.unary)
     limit = error_limit(forest.n) if limit is None else limit
     cut = 0.5 * _SPENT * limit * _placed(forest.m) if loose else _CUT
     for attempt in range(24):
         far = _far(forest, weights, theta, attempt, cut)
-        network = _compile(forest, _without_bounds(weights, far), theta, composed, drawn=drawn)
+        bounded = _without_bounds(weights, far)
+        if drawn:
+            ways = np.resize(composed, bounded.unary.kind.size)
+            network = split_directly(compile_network(forest, bounded, theta, ways, reused=True))
+        else:
+            network = compile_network(forest, bounded, theta)
         fits = partial(_out_of_reach, network.slot_class, weights, far)
         tables = _widen_until_certified(network, place_classes(network), limit, fits, loose=loose)
         if tables is not None:
             return tables
     raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
-
-
-def _compile(
-    forest: SumForest,
-    weights: SharedUnary,
-    theta: FloatArray,
-    composed: npt.NDArray[np.int8],
-    *,
-    drawn: bool,
-) -> Network:
-    """Compile the network; with `drawn`, one that is used for draws only."""
-    ways = np.resize(composed, weights.unary.kind.size)
-    network = compile_network(forest, weights, theta, ways, reused=drawn)
-    return split_directly(network) if drawn else network
 
 
 def _placed(sums: int) -> float:
@@ -189,9 +157,9 @@ def _without_bounds(weights: SharedUnary, far: tuple[IntArray, IntArray]) -> Sha
     code[far[1]] += 2 * count
     times = np.arange(4 * count) // count
     whole = unary.at(np.arange(4 * count) % count)
-    held = whole.kind == laws.FLAT  # by nothing but their bounds
-    lo = np.where(held | (times & 1 == 0), whole.lo, -np.inf)
-    hi = np.where(held | (times & 2 == 0), whole.hi, np.inf)
+    flat = whole.kind == laws.FLAT  # only their bounds make them summable
+    lo = np.where(flat | (times & 1 == 0), whole.lo, -np.inf)
+    hi = np.where(flat | (times & 2 == 0), whole.hi, np.inf)
     return SharedUnary(Unary(whole.kind, whole.scale, whole.center, lo, hi), code)
 
 
@@ -219,7 +187,7 @@ def _widen_until_certified(
     loose: bool,
 ) -> Tables | None:
     """Fill tables in windows that are wide enough; None once windows do not fit."""
-    # tails cut off need not be much less than what rounding costs anyhow
+    # truncation need not cost much less than rounding
     rounding = _least_rounding(network)
     wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
     spare = _PLAIN * (limit - rounding) if loose else 0.0
@@ -232,7 +200,7 @@ def _widen_until_certified(
         tables, cut = _fill(network, place, (lo, hi), wanted, spare)
         allowed = limit - (tables.error - cut) if loose else 0.5 * tables.error
         enough = max(20.0 * _CUT, allowed)
-        stalled = 0.5 * last < cut and tables.error <= limit  # by transforms, not by windows
+        stalled = 0.5 * last < cut and tables.error <= limit  # transforms limit it, not windows
         if cut <= enough or stalled:
             if tables.error > limit:
                 raise NumericalError(
@@ -251,7 +219,7 @@ def _widen_until_certified(
 
 def _least_rounding(network: Network) -> float:
     """Total variation that rounding costs with any windows, see `_fill`."""
-    # a composition is of a sum upwards, of one downwards, or both
+    # a composition splits a sum upwards, one downwards, or both
     summed = 2 * int(np.count_nonzero(network.op == descend.COMPOSE))
     own = _WEIGHT_UNITS * network.variables + summed + network.links
     return float((SUM_UNITS * network.choices + own) * _UNIT) + error_without_tables(network)
@@ -268,37 +236,33 @@ def _fill(
 
     Uncompensated sums may cost `spare` more.
     """
-    lo, hi = windows
-    width = hi - lo + 1
+    width = windows[1] - windows[0] + 1
     total = int(width.sum())
     if total > _MEMORY_LIMIT:
         raise UnsupportedError(
             f"the exact sampler would need {total * 10 / 2**30:.1f} GiB of tables; the limit is "
             f"{_MEMORY_LIMIT * 10 / 2**30:.1f} GiB, so use smaller noise scales or fewer queries."
         )
-    offset = np.concatenate(([0], np.cumsum(width)))[:-1]
-    count = network.ctype.size
-    table, factor, log_scale = np.empty(total), np.ones(count), np.zeros(count)
-    filled = Messages(lo, hi, offset, table, factor, {})
+    filled = Messages.empty(*windows)
     plain, off_by = _plain_sums(network, width, spare)
-    filled = replace(filled, errors=_fill_tables(network, filled, log_scale, plain))
-    cut = cut_off(network, filled, place, 0.01 * wanted / (network.choices + 1.0))
+    errors = _fill_tables(network, filled, plain)
+    cut = cut_off(network, filled, errors, place, 0.01 * wanted / (network.choices + 1.0))
     # for each choice its `SUM_UNITS` and integers out of 2^61; for each variable its own weight
     # (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
-    rounding[list(filled.errors)] -= (SUM_UNITS - 1.0) * _UNIT  # the entries' error is in `cut`
+    rounding[list(errors)] -= (SUM_UNITS - 1.0) * _UNIT  # the entries' error is in `cut`
     error = cut + float(rounding @ network.uses) + _least_rounding(network) + off_by
     near = near_sums(network, place)
-    return Tables(network, lo, hi, offset, table, factor, log_scale, *near, error), cut
+    return Tables(**vars(filled), network=network, near=near, error=error), cut
 
 
-def near_sums(network: Network, place: Placement) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Return `middle`, `share` and `reach` of every class, as `Tables` has them."""
+def near_sums(network: Network, place: Placement) -> Near:
+    """Return where the left part of every merge lies, as `Tables` has it."""
     a, is_merge = network.left, network.ctype == MERGE
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
     reach = _REACH * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
-    return middle, share, np.where(is_merge, reach, 0.0).astype(np.int64)
+    return Near(middle, share, np.where(is_merge, reach, 0.0).astype(np.int64))
 
 
 def plain_units(terms: IntArray) -> FloatArray:
@@ -306,9 +270,7 @@ def plain_units(terms: IntArray) -> FloatArray:
     return np.asarray(4.0 + 2.0**-8 + (terms + 7) // 8)
 
 
-def _plain_sums(
-    network: Network, width: IntArray, spare: float
-) -> tuple[npt.NDArray[np.bool_], float]:
+def _plain_sums(network: Network, width: IntArray, spare: float) -> tuple[BoolArray, float]:
     """Return the classes whose sums are not compensated, and their error, at most `spare`.
 
     Classes with the most products for their error are taken first.
@@ -332,28 +294,24 @@ def _plain_sums(
     return plain, total
 
 
-def _fill_tables(
-    network: Network, into: Messages, log_scale: FloatArray, plain: npt.NDArray[np.bool_]
-) -> dict[int, FloatArray]:
+def _fill_tables(network: Network, into: Messages, plain: BoolArray) -> dict[int, FloatArray]:
     """Fill tables, factors and scales; return bounds on the errors of those of transforms."""
-    lo, hi, offset, table = into.lo, into.hi, into.offset, into.table
-    width = hi - lo + 1
+    lo, width, log_scale = into.lo, into.width, into.log_scale
     v, products = np.maximum(network.variable, 0), network.products(width)
     unary, errors = network.unary.at(v), dict[int, FloatArray]()
     wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, _NARROW * width))
     of_transforms = set(wide.tolist())
     law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
-    windows_of = Windows(lo, hi, offset)
-    args = (network.classes, law, windows_of, table, into.factor, log_scale, plain)
+    args = (network.classes, law, into.windows, into.table, into.factor, log_scale, plain)
     for begin, c in stretches(products, wide):
         messages.fill(begin, c, *args)
         if c not in of_transforms:
             continue
         a, b = network.left[c], network.right[c]
-        ta = table[offset[a] : offset[a] + width[a]]
-        tb = ta if b == a else table[offset[b] : offset[b] + width[b]]
+        ta = into.of_class(a)
+        tb = ta if b == a else into.of_class(b)
         out, off_by, top = convolve_wide(ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c]))
-        table[offset[c] : offset[c] + width[c]] = out
+        into.of_class(c)[:] = out
         errors[c] = off_by * top
         into.factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)

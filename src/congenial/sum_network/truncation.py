@@ -19,17 +19,33 @@ from congenial.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Filled tables of all classes, as `exact.Tables` has them."""
+    """Tables of all classes, one after another; the other arrays have shape (c,)."""
 
-    lo: IntArray  # shape (c,)
+    lo: IntArray  # Window of each class, and where its table begins.
     hi: IntArray
     offset: IntArray
     table: FloatArray
-    factor: FloatArray  # shape (c,)
-    # Bounds on the errors of the entries of the tables that transforms have filled.
-    errors: Mapping[int, FloatArray]
+    factor: FloatArray
+    log_scale: FloatArray  # Log of the factor that each table was divided by.
 
-    def entries(self, c: int) -> FloatArray:
+    @staticmethod
+    def empty(lo: IntArray, hi: IntArray) -> Messages:
+        """Return messages on windows, whose tables are to be filled."""
+        width = np.maximum(hi - lo + 1, 0)
+        table, factor = np.empty(int(width.sum())), np.ones(width.size)
+        return Messages(lo, hi, np.cumsum(width) - width, table, factor, np.zeros(width.size))
+
+    @property
+    def width(self) -> IntArray:
+        """Number of entries of each table."""
+        return np.asarray(np.maximum(self.hi - self.lo + 1, 0))
+
+    @property
+    def windows(self) -> Windows:
+        """Windows as kernels take them."""
+        return Windows(self.lo, self.hi, self.offset)
+
+    def of_class(self, c: int) -> FloatArray:
         """Return the table of class `c`, a view."""
         return self.table[self.offset[c] : self.offset[c] + self.hi[c] - self.lo[c] + 1]
 
@@ -40,12 +56,11 @@ class Losses:
 
     place: IntArray  # shape (c,): Where the losses of each class begin in `lost`.
     lost: FloatArray
-    # shape (c, 4): Edge and ratio of the geometric tails below and above each window.
-    tails: FloatArray
+    tails: FloatArray  # shape (c, 4): Edge and ratio of the geometric tails below and above.
 
 
 def shared_rooms(network: Network, width: IntArray) -> tuple[IntArray, int]:
-    """Reserve a place for every class until its last reader; return the places and their extent."""
+    """Reserve workspace for every class until its last reader; return places and their extent."""
     kept = np.zeros(width.size, dtype=np.bool_)
     kept[network.roots] = kept[network.fixed] = True
     place = np.empty(width.size, dtype=np.int64)
@@ -56,46 +71,49 @@ def shared_rooms(network: Network, width: IntArray) -> tuple[IntArray, int]:
 def follow(
     network: Network,
     messages: Messages,
-    support: tuple[FloatArray, FloatArray],
+    errors: Mapping[int, FloatArray],
+    place: Placement,
     small: float,
     where: tuple[IntArray, int],
 ) -> Losses:
-    """Bound the losses of every class."""
-    lo, hi, table = messages.lo, messages.hi, messages.table
-    place, extent = where
+    """Bound the losses of every class; `errors` has those of tables filled by transforms."""
+    lo, width = messages.lo, messages.width
+    begins, extent = where
     lost, even, tails = np.empty(extent), np.zeros(lo.size), np.zeros((lo.size, 4))
-    width = hi - lo + 1
-    crossed = np.zeros(lo.size, dtype=np.bool_)
-    wide = np.array(sorted(messages.errors), dtype=np.int64)
-    crossed[wide] = True
-    windows = Windows(lo, hi, messages.offset)
-    losses = ClassLosses(place, lost, even, tails)
-    of = network.classes, windows, *support, table, messages.factor
-    args = (*of, small, crossed, losses)
+    by_transforms = np.zeros(lo.size, dtype=np.bool_)
+    wide = np.array(sorted(errors), dtype=np.int64)
+    by_transforms[wide] = True
+    support = place.support_lo, place.support_hi
+    of = network.classes, messages.windows, *support, messages.table, messages.factor
+    args = (*of, small, by_transforms, ClassLosses(begins, lost, even, tails))
     done = 0
     for _, c in stretches(np.where(network.ctype == MERGE, width**2, 0), wide):
         certify.certify(done, c, *args)
         done = c
-        if c not in messages.errors:
+        if c not in errors:
             continue
         a, b = network.left[c], network.right[c]
-        one = messages.entries(a), lost[place[a] : place[a] + width[a]]
-        other = one if b == a else (messages.entries(b), lost[place[b] : place[b] + width[b]])
+        one = messages.of_class(a), lost[begins[a] : begins[a] + width[a]]
+        other = one if b == a else (messages.of_class(b), lost[begins[b] : begins[b] + width[b]])
         first = int(lo[c] - lo[a] - lo[b])
-        crossed_over = cross_wide(one[0], other[0], one[1], other[1], first, int(width[c]))
-        lost[place[c] : place[c] + width[c]] = messages.errors[c] + crossed_over
-    return Losses(place, lost, tails)
+        crossed = cross_wide(one[0], other[0], one[1], other[1], first, int(width[c]))
+        lost[begins[c] : begins[c] + width[c]] = errors[c] + crossed
+    return Losses(begins, lost, tails)
 
 
-def cut_off(network: Network, messages: Messages, place: Placement, small: float) -> float:
+def cut_off(
+    network: Network,
+    messages: Messages,
+    errors: Mapping[int, FloatArray],
+    place: Placement,
+    small: float,
+) -> float:
     """Bound the probability that a draw leaves some window, plus the error of transforms."""
-    width = messages.hi - messages.lo + 1
-    support = place.support_lo, place.support_hi
-    found = follow(network, messages, support, small, shared_rooms(network, width))
-    cut = 0.0
+    width, cut = messages.width, 0.0
+    found = follow(network, messages, errors, place, small, shared_rooms(network, width))
     for c in network.roots:
         here = found.lost[found.place[c] : found.place[c] + width[c]]
-        cut += certify.root_loss(messages.entries(c), here, found.tails[c])
+        cut += certify.root_loss(messages.of_class(c), here, found.tails[c])
     fixed = network.fixed
     missing = found.lost[found.place[fixed] - messages.lo[fixed]]
     there = messages.table[messages.offset[fixed] - messages.lo[fixed]]
@@ -108,8 +126,7 @@ def cut_off(network: Network, messages: Messages, place: Placement, small: float
 def stretches(cost: IntArray, wide: IntArray) -> Iterator[tuple[int, int]]:
     """Divide the classes into ranges of limited cost that contain no wide class.
 
-    Yields (begin, stop) pairs. Kernels run one range at a time, so that an interrupt is handled
-    between two of them.
+    Yields (begin, stop) pairs. An interrupt is handled between the kernels of two ranges.
     """
     at = np.flatnonzero(np.diff(np.cumsum(cost) >> 31)) + 1
     stops = np.unique(np.concatenate((at, wide, [cost.size])))

@@ -16,13 +16,12 @@ from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Unary:
-    """Unary weights, in the coordinates of the forest."""
+    """Unary weights, in the coordinates of the forest; all shapes (n,)."""
 
-    kind: IntArray  # shape (n,): Law codes of `congenial.kernels.numerics.laws`.
-    scale: FloatArray  # shape (n,): Scale or sigma; ignored for flat weights.
-    center: FloatArray  # shape (n,): Integer-valued mode.
-    # `lo` and `hi`: shape (n,): Integer-valued or infinite support; equal where pinned.
-    lo: FloatArray
+    kind: IntArray  # Law codes of `congenial.kernels.numerics.laws`.
+    scale: FloatArray  # Scale or sigma; ignored for flat weights.
+    center: FloatArray  # Integer-valued mode.
+    lo: FloatArray  # Ends of the support, integer-valued or infinite; equal where pinned.
     hi: FloatArray
 
     @property
@@ -31,7 +30,7 @@ class Unary:
         return np.where(self.kind == laws.GAUSSIAN, 0.5 / self.scale**2, 1.0 / self.scale)
 
     def at(self, rows: npt.NDArray[np.signedinteger]) -> Unary:
-        """Return these weights."""
+        """Return the weights with these numbers."""
         return Unary(
             self.kind[rows], self.scale[rows], self.center[rows], self.lo[rows], self.hi[rows]
         )
@@ -42,7 +41,7 @@ class SharedUnary:
     """Unary weights of all variables, each listed once."""
 
     unary: Unary  # The weights that occur.
-    code: Indices  # ndarray of int32, shape (n,): Place of each variable's weight among them.
+    code: Indices  # shape (n,): Place of each variable's weight among them.
 
     @property
     def each(self) -> Unary:
@@ -63,8 +62,7 @@ def share_noise(
 ) -> SharedUnary:
     """List the weights of the noise of all variables."""
     code = np.empty(size, dtype=np.int32)
-    # pages of these that are never reached take no memory
-    rows = np.empty((size, 3), dtype=np.int64)
+    rows = np.empty((size, 3), dtype=np.int64)  # untouched pages take no memory
     count = sharing.number_weights(
         compact(scale),
         compact(ends[0]),
@@ -94,19 +92,16 @@ def composable(unary: Unary) -> npt.NDArray[np.int8]:
     (`UPWARDS`, `DOWNWARDS`), the members minus their bounds are a uniform composition of their sum.
     """
     laplace = (unary.kind == laws.LAPLACE) & (unary.center == 0.0)
-    from_below, from_above = np.isfinite(unary.lo), np.isfinite(unary.hi)
     flat = unary.kind == laws.FLAT
-    way = np.where(laplace & np.isneginf(unary.lo) & np.isposinf(unary.hi), consing.BOTH_WAYS, 0)
-    way = np.where(laplace & (unary.lo == 0.0) & np.isposinf(unary.hi), consing.FROM_ZERO, way)
-    way = np.where(laplace & np.isneginf(unary.lo) & (unary.hi == 0.0), consing.TO_ZERO, way)
-    way = np.where(flat & from_below & np.isposinf(unary.hi), consing.UPWARDS, way)
-    way = np.where(flat & from_above & np.isneginf(unary.lo), consing.DOWNWARDS, way)
-    return way.astype(np.int8)
-
-
-def numbered(unary: Unary, composed: npt.NDArray[np.int8]) -> tuple[Indices, npt.NDArray[np.intp]]:
-    """Number the weights, equal ones alike; return the numbers and one weight for each number."""
-    return alike((unary.lo, unary.hi, unary.scale, unary.center, unary.kind, composed))
+    no_lo, no_hi = np.isneginf(unary.lo), np.isposinf(unary.hi)
+    ways = {
+        consing.BOTH_WAYS: laplace & no_lo & no_hi,
+        consing.FROM_ZERO: laplace & (unary.lo == 0.0) & no_hi,
+        consing.TO_ZERO: laplace & no_lo & (unary.hi == 0.0),
+        consing.UPWARDS: flat & np.isfinite(unary.lo) & no_hi,
+        consing.DOWNWARDS: flat & no_lo & np.isfinite(unary.hi),
+    }
+    return np.select(list(ways.values()), list(ways), 0).astype(np.int8)
 
 
 def alike(columns: tuple[npt.NDArray[Any], ...]) -> tuple[Indices, npt.NDArray[np.intp]]:

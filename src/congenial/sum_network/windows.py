@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,23 +19,23 @@ from congenial.sum_network.weights import SharedUnary, Unary
 from congenial.types import FloatArray, IntArray
 
 IMPROPER = (
-    "the noise that is not measured is not held by any other measurement, so the conditional law "
-    "does not exist; measure more queries or publish some exactly."
+    "the measurements and bounds do not determine a query that is not measured, so the conditional "
+    "law does not exist; measure more queries or publish some exactly."
 )
+INFEASIBLE = "a sum cannot take its fixed value within the bounds; relax one."
 
 # Most Newton steps for the multipliers. About five suffice, unless bounds bind strongly or
 # measurements lie hundreds of deviations apart: each step moves by one deviation.
 _ROUNDS = 1000
-
 # Depth at which the decay of a product is measured, in nats below its mode.
 _TAIL = 30.0
 # End of an unbounded window.
 _ENDLESS = 2.0**60
-# Decay, as in `spans`, of a Gaussian law of deviation 1 of which bounds leave almost nothing, such
-# that its true tail, some 7 deviations away, stays. At 8, first windows lose far too much.
+# Decay rate (`spans`) of a Gaussian law of deviation 1 that bounds truncate to almost nothing. It
+# keeps the tail of the whole law, some 7 deviations away; 8 would lose far too much at first.
 _CUT_SHORT = 3.5
 # Nats over which the decay of a law in two pieces is averaged.
-_HELD = 15.0
+_TWO_PIECES = 15.0
 
 
 def is_proper(forest: SumForest, weights: SharedUnary) -> bool:
@@ -52,30 +52,30 @@ def is_proper(forest: SumForest, weights: SharedUnary) -> bool:
 
 
 def check_proper(forest: SumForest, weights: SharedUnary) -> None:
-    """Check that the weights can be normalised; raises UnsupportedError if they cannot."""
+    """Refuse weights that cannot be normalised, with UnsupportedError."""
     if not is_proper(forest, weights):
         raise UnsupportedError(IMPROPER)
 
 
 def check_feasible_sums(forest: SumForest, weights: SharedUnary) -> None:
-    """Check that some values within the bounds satisfy every sum."""
+    """Refuse bounds within which no values satisfy every sum, with InfeasibleError."""
     unary = weights.unary
     if ((unary.lo <= 0.0) & (unary.hi >= 0.0)).all():
         return  # zeros satisfy every sum
     shape = forest.above, forest.owner, forest.sign, forest.path
     if not reaching.feasible(*shape, weights.code, unary.lo, unary.hi):
-        raise InfeasibleError("a sum cannot take its fixed value within the bounds; relax one.")
+        raise InfeasibleError(INFEASIBLE)
 
 
 def tilts(forest: SumForest, weights: SharedUnary, prior: FloatArray | None = None) -> FloatArray:
-    """Return multipliers of the constraints, rounded so that like families share them."""
+    """Return multipliers of the constraints, rounded so that equal families share them."""
     theta = np.zeros(forest.m)
     unary = weights.unary
     centred = (unary.center == 0) & (unary.lo == -unary.hi)
     symmetric = prior is None and bool((centred | (unary.lo == unary.hi)).all())
     if forest.m == 0 or symmetric:
         return theta
-    # noise that is bounded but not measured adds up to no more than the bounds do
+    # bounded noise without measurements adds up to at most the sum of its bounds
     bounds = np.zeros(unary.lo.size)
     for end in (unary.lo, unary.hi):
         bounds += np.where((unary.kind == laws.FLAT) & np.isfinite(end), np.abs(end), 0.0)
@@ -98,8 +98,7 @@ def stand_in(unary: Unary, n: int, reach: float = 0.0) -> tuple[IntArray, FloatA
     return kind, np.where(flat, np.maximum(wide, finite), unary.scale)
 
 
-@dataclass(frozen=True, eq=False)
-class Placement:
+class Placement(NamedTuple):
     """Support, decay and moments of every class, from which windows follow."""
 
     mean: FloatArray
@@ -143,8 +142,8 @@ def windows(
 ) -> tuple[IntArray, IntArray]:
     """Place a window around the mean of each class, wide enough for its posterior tails.
 
-    The tails beyond all windows have a share of `cut` together. `generous` multiplies their depth
-    in nats, for all classes or by a factor for each class, shape (c,).
+    The windows together truncate about `cut` of the mass. `generous` multiplies their depth in
+    nats, for all classes or by a factor for each class, shape (c,).
     """
     count = network.ctype.size
     shape = network.ctype, network.left, network.right, network.sign
@@ -174,12 +173,12 @@ def windows(
     lo, hi = np.minimum(lo, place.support_hi), np.maximum(hi, place.support_lo)
     fixed = np.unique(network.fixed)
     if ((place.support_lo[fixed] > 0.0) | (place.support_hi[fixed] < 0.0)).any():
-        raise InfeasibleError("a sum cannot take its fixed value within the bounds; relax one.")
+        raise InfeasibleError(INFEASIBLE)
     lo[fixed], hi[fixed] = np.minimum(lo[fixed], 0.0), np.maximum(hi[fixed], 0.0)
     needed = np.full((count, 2), (np.inf, -np.inf))
     needed[network.roots] = needed[fixed] = -np.inf, np.inf
     messages.cover(*shape, place.support_lo, place.support_hi, needed, lo, hi)
-    # unbounded windows are refused by their size, which must be finite
+    # the limit of memory refuses unbounded windows by their size, which must be finite
     lo, hi = np.maximum(lo, -_ENDLESS), np.minimum(hi, _ENDLESS)
     return (np.where(used, lo, 1.0).astype(np.int64), np.where(used, hi, 0.0).astype(np.int64))
 
@@ -197,11 +196,11 @@ def decay_of(
     # a law tilted against its other end decays slowly up to its centre, then fast
     slow = np.where(kind == laws.FLAT, 0.0, tilt - 1.0 / scale)
     with np.errstate(invalid="ignore", divide="ignore"):
-        passed = np.minimum(slow * beyond, _HELD)
-        mixed = _HELD / (passed / slow + (_HELD - passed) / decay)
-    held = (kind == laws.LAPLACE) & (slow > 0.0) & (beyond > 0.0)
-    decay = np.where(held, mixed, decay)
-    # a Gaussian law cut short in its middle still has the tail of a whole one
+        passed = np.minimum(slow * beyond, _TWO_PIECES)
+        mixed = _TWO_PIECES / (passed / slow + (_TWO_PIECES - passed) / decay)
+    in_two = (kind == laws.LAPLACE) & (slow > 0.0) & (beyond > 0.0)
+    decay = np.where(in_two, mixed, decay)
+    # a Gaussian law truncated in its middle still has the tail of a whole one
     gaussian = kind == laws.GAUSSIAN
     short = np.maximum(1.0 - var / scale**2, 1e-12)
     decay = np.where(gaussian, _CUT_SHORT / (scale * np.sqrt(short)), decay)

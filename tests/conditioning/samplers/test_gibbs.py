@@ -57,6 +57,7 @@ def test_auto_uses_chains_for_a_table_with_many_cycles():
     draws, info = conditioned.run(x, 200, 3, cg.seeded(1))
     assert (draws.values @ rows.T == rows @ x).all()
     assert draws.values.min() >= 0
+    np.testing.assert_array_equal(info.noise, draws.values - x)
     assert info.irreducible is True
     assert not info.certified
     assert (np.isfinite(info.r_hat)).all()  # every entry moves

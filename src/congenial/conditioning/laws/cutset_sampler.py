@@ -78,12 +78,9 @@ class CutConditioned(Conditioned):
         domain = self.mechanism.domain or self.resolved.counted
         first = [system.name(v) if v >= system.n else named(domain, v) for v in cost.cut[:4]]
         more = f" and {len(cost.cut) - 4} more" if len(cost.cut) > 4 else ""
-        estimate = (
-            ""
-            if self.data_free
-            else " This estimate ignores bounds and uses no confidential counts."
-        )
-        held = "" if not first else f"{len(cost.cut)} held values ({'; '.join(first)}{more})"
+        ignored = " This estimate ignores bounds and uses no confidential counts."
+        estimate = "" if self.data_free else ignored
+        held = f"{len(cost.cut)} held values ({'; '.join(first)}{more})" if first else ""
         carried = "" if cost.tally is None else "one sum that is carried along with the others"
         opened = " and ".join(filter(None, (held, carried)))
         return (
@@ -100,12 +97,12 @@ class CutConditioned(Conditioned):
 
     @cached_property
     def _free_weighed(self) -> Assignments:
-        zeros = np.zeros(self.mechanism.n, dtype=np.int64)
-        return weigh(self.sums, self._weights(zeros), tally=self._tally)
+        return self._weigh(np.zeros(self.mechanism.n, dtype=np.int64))
 
     def _weighed(self, counts: IntArray) -> Assignments:
-        if self.data_free:
-            return self._free_weighed
+        return self._free_weighed if self.data_free else self._weigh(counts)
+
+    def _weigh(self, counts: IntArray) -> Assignments:
         return weigh(self.sums, self._weights(counts), tally=self._tally)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial.conditioning.laws.conditional import ByLaw
 from congenial.conditioning.laws.cutset_sampler import cut_conditioned
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.normal import ConditionedGaussian, checked_values
@@ -21,14 +20,14 @@ from congenial.namespaces import renamed
 from congenial.noise.additive import Additive
 from congenial.noise.law import check_kernels
 from congenial.sum_network.cutset import sum_system
-from congenial.types import FloatArray, Values
+from congenial.types import Values
 
 Exact = Conditioned | ConditionedGaussian
 
 
 @dataclass(frozen=True, eq=False)
-class Delegate:
-    """The law of a conditional mechanism that is not drawn by the exact sampler.
+class Delegate(ByLaw):
+    """A conditional mechanism that the exact sampler does not draw, whose law it may know.
 
     Attributes
     ----------
@@ -40,32 +39,6 @@ class Delegate:
     resolved: ResolvedInvariant
     exact: Exact | None
     requirements = renamed("requirements", "resolved")
-
-    def log_normalizer(self, x: npt.ArrayLike) -> float:
-        """Log probability of the invariant; see `Conditioned.log_normalizer`.
-
-        Raises
-        ------
-        UnsupportedError
-            If no exact sampler covers the case; the methods below raise it too.
-        """
-        return self._law("log_normalizer").log_normalizer(x)
-
-    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
-        """Log probability of releases; see `Conditioned.log_prob`."""
-        return self._law("log_prob").log_prob(z, x)
-
-    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[Any, Any]:
-        """Law of one released value; see `Conditioned.marginal`."""
-        return self._law("marginal").marginal(node, x)
-
-    def joint(self, nodes: Sequence[int | str], x: npt.ArrayLike) -> tuple[Any, Any]:
-        """Joint law of released values; see `Conditioned.joint`."""
-        return self._law("joint").joint(nodes, x)
-
-    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[Any, Any]:
-        """Interval of the noise at a node; see `Conditioned.interval`."""
-        return self._law("interval").interval(node, alpha)
 
     def _law(self, question: str) -> Exact:
         if self.exact is None:
@@ -87,7 +60,7 @@ class Delegate:
 
 
 def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact | None:
-    """Condition exactly; None if that costs too much or continuous noise has no closed form."""
+    """Condition exactly; None if that costs too much, or continuous noise has no closed form."""
     check_kernels(mechanism.noise)
     if not mechanism.noise.discrete:
         if mechanism.noise.kind != laws.GAUSSIAN:

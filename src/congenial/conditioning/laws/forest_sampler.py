@@ -36,7 +36,7 @@ from congenial.sum_network import (
     share_noise,
 )
 from congenial.sum_network.cutset import SumSystem, joint_law, sums_of
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +79,8 @@ class Conditioned:
         x : array_like of int, shape (n,)
             Confidential values of all queries, which satisfy the invariant.
         size : int, optional
-            Number of draws; by default one vector. Many draws use several threads (numba's number,
-            NUMBA_NUM_THREADS, by default the processors allowed). The same seed and size give the
-            same bits on any number of threads.
+            Number of draws; by default one vector. Many draws use up to NUMBA_NUM_THREADS threads;
+            the same seed and size give the same bits on any number of them.
         rng : Randomness, optional
             `secure()` by default.
 
@@ -127,10 +126,7 @@ class Conditioned:
         return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
 
     def check_proper(self) -> None:
-        """Check that the law exists; it exists either for all data or for none.
-
-        Raises UnsupportedError if it does not.
-        """
+        """Refuse with UnsupportedError if the law does not exist, for these and all other data."""
         at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
         weights = self._shared_weights(at_zero, self.forest.orientation)
         sum_network.check_proper(self.forest, weights)
@@ -304,18 +300,16 @@ class Conditioned:
 
     def explain(self) -> str:
         """Explain which sampler draws, why, and at what cost; this fills no table."""
-        n, free = self.mechanism.n, int((~self.fixed[: self.mechanism.n]).sum())
+        n = self.mechanism.n
         sums = "1 sum" if self.forest.m == 1 else f"{self.forest.m} sums"
-        shape = (
-            f"{n} queries joined by {sums} without a cycle, {n - free} of them published exactly"
-        )
+        pinned = int(self.fixed[:n].sum())
+        shape = f"{n} queries joined by {sums} without a cycle, {pinned} of them published exactly"
         inequalities = self.resolved.n_inequalities
         if inequalities:
             shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
-        cost = _cost_text(self.mechanism, self.resolved, self.forest, self.fixed)
         return (
-            f"exact sampler: {shape}. {self._law_text} {cost} Each draw is independent; its "
-            f"numerical error is at most {error_limit(self.forest.n):.0e} in total variation."
+            f"exact sampler: {shape}. {self._law_text} {self._cost_text} Each draw is independent; "
+            f"its numerical error is at most {error_limit(self.forest.n):.0e} in total variation."
             f"{self._untried}"
         )
 
@@ -324,6 +318,24 @@ class Conditioned:
         if self.data_free:
             return "Equalities only: the noise has one law for every dataset."
         return "Bounds apply: the law depends on the confidential counts, and epsilon includes it."
+
+    @property
+    def _cost_text(self) -> str:
+        """A sentence on the cost of one call, which all its draws share."""
+        forest = self.forest
+        weights = data_free_weights(self.mechanism, self.resolved, self.fixed, forest.n)
+        if self.data_free:
+            cost = forest_cost(forest, weights, shared=True, compose=True)
+            return "" if cost is None else f"Its tables take {cost}, once for all draws."
+        least = forest_cost(forest, weights, shared=True, compose=False)
+        most = forest_cost(forest, weights, shared=False, compose=False)
+        if least is None or most is None:
+            return "Only bounds make the law finite, so its cost is not known without the counts."
+        return (
+            f"Each call of sample() fills tables: from {least} (if all counts are equally far from "
+            f"their bounds) to {most} (if no two are). This estimate uses the noise only, not the "
+            "confidential counts."
+        )
 
     @property
     def _untried(self) -> str:
@@ -336,7 +348,7 @@ class Conditioned:
 
     @cached_property
     def whole_tables(self) -> Tables:
-        """Tables that hold the law of every variable, under equalities alone."""
+        """Tables from which the law of every variable follows, under equalities alone."""
         return self._prepare(None, whole=True)
 
     @cached_property
@@ -344,7 +356,7 @@ class Conditioned:
         return self._prepare(None, compose=True)
 
     def _tables(self, counts: IntArray, v: int | None = None) -> Tables:
-        """Fill tables that hold the law of `v`, if one is given."""
+        """Fill tables, from which the law of `v` follows if it is given."""
         tables = self._free_tables if self.data_free else self._prepare(counts)
         if v is None or tables.freed is None or not tables.freed.follows[v]:
             return tables
@@ -383,16 +395,8 @@ class Conditioned:
             counts = np.append(counts, slacks)
             if dropped is not None:
                 dropped = np.append(dropped, np.zeros(value.size, dtype=np.bool_))
-        return share_noise(
-            noise.kind,
-            scale,
-            (lo, hi),
-            self.fixed,
-            self.forest.n,
-            counts=counts,
-            dropped=dropped,
-            orientation=orientation,
-        )
+        common = noise.kind, scale, (lo, hi), self.fixed, self.forest.n
+        return share_noise(*common, counts=counts, dropped=dropped, orientation=orientation)
 
     @cached_property
     def _implied(self) -> npt.NDArray[np.bool_] | None:
@@ -404,11 +408,10 @@ class Conditioned:
         resolved, tree = self.resolved, self.resolved.tree
         if tree is None or not resolved.has_inequalities:
             return None
-        implied = np.zeros(len(tree), dtype=np.bool_)
-        parents, fixed = read_only(tree.parents), read_only(self.fixed[: len(tree)])
-        below = np.zeros(len(tree))
-        lo = compact(resolved.lo)
-        trees.mark_implied(parents, read_only(tree.is_leaf), fixed, lo, below, implied)
+        implied, below = np.zeros(len(tree), dtype=np.bool_), np.zeros(len(tree))
+        public = (tree.parents, tree.is_leaf, self.fixed[: len(tree)])
+        shape = (read_only(array) for array in public)
+        trees.mark_implied(*shape, compact(resolved.lo), below, implied)
         implied[resolved.bounded_by_pins] = False
         return implied
 
@@ -424,9 +427,7 @@ class Conditioned:
     def _checked(self, x: npt.ArrayLike) -> IntArray:
         return checked_counts(self.mechanism, self.resolved, x, bounds_hold=self.bounds_hold)
 
-    def _satisfied_by(
-        self, values: npt.NDArray[np.generic], counts: IntArray
-    ) -> npt.NDArray[np.bool_]:
+    def _satisfied_by(self, values: npt.NDArray[np.generic], counts: IntArray) -> BoolArray:
         real = values.astype(np.float64)
         # no count exceeds 2^62, and the cast below would overflow
         whole = ((real == np.rint(real)) & (np.abs(real) < 2.0**62)).all(axis=1)
@@ -447,25 +448,3 @@ def data_free_weights(
         scale = np.append(mechanism.scales, slacks)
         width = np.append(width, slacks)
     return share_noise(mechanism.noise.kind, scale, (-width, width), fixed, size)
-
-
-def _cost_text(
-    mechanism: Additive,
-    resolved: ResolvedInvariant,
-    forest: SumForest,
-    fixed: npt.NDArray[np.bool_],
-) -> str:
-    """Return a sentence on the cost of one call, which all its draws share."""
-    weights = data_free_weights(mechanism, resolved, fixed, forest.n)
-    if not resolved.has_inequalities:
-        cost = forest_cost(forest, weights, shared=True, compose=True)
-        return "" if cost is None else f"Its tables take {cost}, once for all draws."
-    least = forest_cost(forest, weights, shared=True, compose=False)
-    most = forest_cost(forest, weights, shared=False, compose=False)
-    if least is None or most is None:
-        return "Only bounds make the law finite, so its cost is not known without the counts."
-    return (
-        f"Each call of sample() fills tables: from {least} (if all counts lie alike within their "
-        f"bounds) to {most} (if no two do). This estimate uses the noise only, not the "
-        "confidential counts."
-    )

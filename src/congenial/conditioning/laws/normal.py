@@ -12,9 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
-from congenial.conditioning.laws.questions import checked_rows, find_node, find_nodes
+from congenial.conditioning.laws.questions import (
+    check_equalities,
+    checked_rows,
+    find_node,
+    find_nodes,
+)
 from congenial.conditioning.laws.subspace import Fitted, Subspace, project
-from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_alpha, checked_size
@@ -34,8 +38,8 @@ class ConditionedGaussian:
     """Gaussian noise conditioned on linear equalities; made by `congenial.condition`.
 
     Noise given the equalities has the same law as noise projected to the closest solution, with
-    weights one over the variances. If all entries share one sigma, this is imaging in L2 (Two
-    Views, Section 3).
+    weights one over the variances. If all entries have one sigma, this is imaging in L2 (Two Views,
+    Section 3).
 
     Attributes
     ----------
@@ -70,13 +74,14 @@ class ConditionedGaussian:
         Queries without a measurement have weight 1 for every value.
         """
         checked_values(self.mechanism, self.resolved, x)
-        return self._log_at_mode + self.fitted.log_volume
+        zero = np.zeros(self.mechanism.n)
+        log_mode = float(self.mechanism.noise.log_pmf(zero, self.mechanism.scales).sum())
+        return log_mode + self.fitted.log_volume
 
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
-        """Log density of releases; -inf outside the invariant.
+        """Log density of releases by Euclidean volume on the solutions; -inf outside the invariant.
 
-        The density is normalised, with respect to Euclidean volume on the solutions (Hausdorff
-        measure of their dimension). Because floating-point sums are rounded, values within 1e-9 of
+        The density is normalised. Because floating-point sums are rounded, values within 1e-9 of
         the invariant, relative to the largest, satisfy it.
         """
         values = checked_values(self.mechanism, self.resolved, x)
@@ -94,13 +99,7 @@ class ConditionedGaussian:
         return Normal(float(values[v]), float(np.sqrt(self.fitted.variance(v))))
 
     def joint(self, nodes: Sequence[int | str], x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Joint law of several released values, as (mean, covariance): a normal law.
-
-        Returns
-        -------
-        mean : ndarray of float64, shape (k,)
-        covariance : ndarray of float64, shape (k, k)
-        """
+        """Joint law of k released values, as (mean, covariance), shapes (k,) and (k, k)."""
         values = checked_values(self.mechanism, self.resolved, x)
         found = find_nodes(self.mechanism, self.resolved, nodes)
         one = np.zeros((len(found), self.mechanism.n))
@@ -109,13 +108,7 @@ class ConditionedGaussian:
         return values[found], 0.5 * (covariance + covariance.T)
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[float, float]:
-        """Interval that contains released minus true at a node with probability 1 - alpha.
-
-        Returns
-        -------
-        lo, hi : float
-            The true value lies in ``[released - hi, released - lo]`` with that probability.
-        """
+        """Interval (lo, hi) that has released minus true at a node with probability 1 - alpha."""
         checked_alpha(alpha)
         sd = float(np.sqrt(self.fitted.variance(self._node(node))))
         reach = -NormalDist().inv_cdf(0.5 * float(alpha)) * sd
@@ -124,9 +117,7 @@ class ConditionedGaussian:
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of noise on real numbers, by zCDP; floating-point draws are for study.
 
-        References
-        ----------
-        Two Views, Lemma 3.3: conditioning noise on data-independent equalities costs nothing.
+        Conditioning noise on data-independent equalities costs nothing (Two Views, Lemma 3.3).
         """
         return conditioned_guarantee(self.mechanism, self.resolved, neighbours, sampler_error=0.0)
 
@@ -146,11 +137,6 @@ class ConditionedGaussian:
             "integers."
         )
 
-    @cached_property
-    def _log_at_mode(self) -> float:
-        zero = np.zeros(self.mechanism.n)
-        return float(self.mechanism.noise.log_pmf(zero, self.mechanism.scales).sum())
-
     def _node(self, node: int | str) -> int:
         return find_node(self.mechanism, self.resolved, node)
 
@@ -167,12 +153,5 @@ def checked_values(
 ) -> FloatArray:
     """Return `x` as float64, shape (n,), after checking that it satisfies the equalities."""
     values = mechanism.counts(x).astype(np.float64)
-    if not resolved.adds_up(values):
-        raise ArgumentError(
-            "x does not add up along the tree; roll leaf counts up with tree.roll_up."
-        )
-    if not resolved.meets_equalities(values):
-        raise InvariantError(
-            "x does not satisfy a linear condition; the condition's value must be that of the data."
-        )
+    check_equalities(resolved, values, met=bool(resolved.meets_equalities(values)))
     return values

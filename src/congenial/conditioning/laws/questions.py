@@ -53,17 +53,22 @@ def checked_counts(
 ) -> npt.NDArray[np.int64]:
     """Return counts, shape (n,), after checking that they satisfy the invariant themselves."""
     counts = mechanism.counts(x).astype(np.int64, copy=False)
-    if not resolved.adds_up(counts):
-        raise ArgumentError(f"x does not add up; {rolled_up(resolved.workload)}.")
     matrix, value = resolved.equalities
-    if value.size and not np.array_equal(matrix @ counts, value):
-        raise InvariantError(
-            "x does not satisfy a linear condition; the condition's value must be that of the data."
-        )
+    check_equalities(resolved, counts, met=np.array_equal(matrix @ counts, value))
     if bounds_hold:
         within = bool(resolved.with_pins(counts).within_bounds(counts))
         check_inequalities(resolved, counts, within=within)
     return counts
+
+
+def check_equalities(resolved: ResolvedInvariant, values: Values, *, met: bool) -> None:
+    """Refuse data that do not add up or do not meet the linear conditions (not `met`)."""
+    if not resolved.adds_up(values):
+        raise ArgumentError(f"x does not add up; {rolled_up(resolved.workload)}.")
+    if not met:
+        raise InvariantError(
+            "x does not satisfy a linear condition; the condition's value must be that of the data."
+        )
 
 
 def check_inequalities(resolved: ResolvedInvariant, values: Values, *, within: bool) -> None:

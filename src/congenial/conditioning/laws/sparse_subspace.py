@@ -50,14 +50,11 @@ class Sparse:
     def rows(self) -> Any:
         """Independent rows over the free entries, of length 1, a scipy sparse matrix."""
         parts = [sparse.csr_array(self.resolved.equalities[0])]
-        if self.resolved.sums is not None:
-            listed = structure_rows(self.resolved)
+        if listed := structure_rows(self.resolved):
             ends = np.cumsum([0] + [i.size for i, _ in listed])
-            columns = np.concatenate([i for i, _ in listed])
-            entries = np.concatenate([s for _, s in listed]).astype(np.float64)
-            parts.append(
-                sparse.csr_array((entries, columns, ends), shape=(len(listed), self.resolved.n))
-            )
+            columns, signs = (np.concatenate(part) for part in zip(*listed, strict=True))
+            shape = len(listed), self.resolved.n
+            parts.append(sparse.csr_array((signs.astype(np.float64), columns, ends), shape=shape))
         whole = sparse.vstack(parts).tocsr()[:, self.free]
         lengths = np.sqrt(whole.power(2).sum(axis=1))
         kept = np.flatnonzero(lengths)
@@ -69,20 +66,14 @@ class Sparse:
         return _log_det(self.factorised(np.ones(self.free.size)))
 
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
-        """Check that a law exists; see `OnForest.check`.
-
-        Raises UnsupportedError also if a row nearly follows from others.
-        """
+        """Check that a law exists and no row nearly follows from others; see `OnForest.check`."""
         for weight in (np.ones(self.free.size), measured[self.free].astype(np.float64)):
             pivots = np.abs(self.factorised(weight).U.diagonal())
             if pivots.size and not pivots.min() > _DISTINCT * pivots.max():
                 raise UnsupportedError(_SINGULAR)
 
     def factorised(self, weight: FloatArray) -> Any:
-        """Factorise ``[[W, A'], [A, 0]]``.
-
-        Raises UnsupportedError if it is singular.
-        """
+        """Factorise ``[[W, A'], [A, 0]]``; raises UnsupportedError if it is singular."""
         whole = sparse.block_array([[sparse.diags_array(weight), self.rows.T], [self.rows, None]])
         try:
             return splu(whole.tocsc(), options={"Equil": False})
@@ -166,12 +157,8 @@ def _independent(rows: Any) -> Any:
     # a pivot is the squared distance of a row to the span of the earlier rows, in any order; the
     # shift lets the factorisation continue after a pivot of 0
     shifted = (products + _SHIFT * sparse.eye_array(core.size)).tocsc()
-    factor = splu(
-        shifted,
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True, "Equil": False},
-    )
+    options = {"SymmetricMode": True, "Equil": False}
+    factor = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
     if not np.array_equal(factor.perm_r, factor.perm_c):
         return rows  # a pivot off the diagonal belongs to no row
     pivots = np.abs(factor.U.diagonal())[factor.perm_c]

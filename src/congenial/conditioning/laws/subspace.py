@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant
@@ -20,7 +19,7 @@ from congenial.kernels.network import normal
 from congenial.noise.additive import Additive
 from congenial.sum_network import IMPROPER, SumForest
 from congenial.sum_network.cutset import sum_system
-from congenial.types import FloatArray
+from congenial.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from congenial.conditioning.laws.sparse_subspace import FittedSparse, Sparse
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 # Most entries for a dense solve; beyond, scipy's sparse factorisation is used.
 LONGEST_DENSE = 1000
 
-
-# The solutions of linear equalities, and the same with a weight for each entry.
+# The solutions of linear equalities, and these with a weight for each entry.
 Subspace: TypeAlias = "OnForest | Dense | Sparse"
 Fitted: TypeAlias = "FittedForest | FittedDense | FittedSparse"
 
@@ -73,7 +71,7 @@ class OnForest:
 
     n: int  # Number of entries; the forest may have further variables without noise.
     forest: SumForest
-    fixed: npt.NDArray[np.bool_]  # ndarray of bool, shape (n,)
+    fixed: BoolArray  # shape (n,)
 
     @property
     def described(self) -> str:
@@ -81,10 +79,10 @@ class OnForest:
         m = self.forest.m
         return f"two passes over {m} sum{'' if m == 1 else 's'} without a cycle"
 
-    def check(self, measured: npt.NDArray[np.bool_]) -> None:
-        """Check that the measured entries determine every solution.
+    def check(self, measured: BoolArray) -> None:
+        """Refuse with UnsupportedError if the measured entries do not determine every solution.
 
-        Raises UnsupportedError if they do not, because then there is no conditional law.
+        There is no conditional law then.
         """
         if not np.isfinite(self.fit(measured.astype(np.float64)).climbed[1]):
             raise UnsupportedError(IMPROPER)
@@ -92,11 +90,6 @@ class OnForest:
     def fit(self, weight: FloatArray) -> FittedForest:
         """Attach weights, shape (n,), positive where measured."""
         return FittedForest(self, np.concatenate((weight, np.zeros(self.forest.n - self.n))))
-
-    @cached_property
-    def all_fixed(self) -> npt.NDArray[np.bool_]:
-        """`fixed`, extended to the further variables."""
-        return np.concatenate((self.fixed, np.zeros(self.forest.n - self.n, dtype=np.bool_)))
 
     @property
     def sums(self) -> normal.SumArrays:
@@ -122,8 +115,8 @@ class FittedForest:
         """Weights below every variable and sum, log volume and dimension."""
         n, m = self.space.forest.n, self.space.forest.m
         climbed = normal.Climbed(np.empty(n), np.empty(m), np.empty(m))
-        held = self.weight, self.space.all_fixed
-        return climbed, *normal.climb(self.space.sums, *held, climbed)
+        fixed = np.append(self.space.fixed, np.zeros(n - self.space.n, dtype=np.bool_))
+        return climbed, *normal.climb(self.space.sums, self.weight, fixed, climbed)
 
     @property
     def dimension(self) -> int:
@@ -133,7 +126,7 @@ class FittedForest:
     @property
     def log_volume(self) -> float:
         """Log integral of exp(-sum(weight * u**2) / 2) over the solutions, Euclidean volume."""
-        # the two volumes differ by a constant factor, computed with weights of 1
+        # lattice and Euclidean volumes differ by a constant factor, known from weights of 1
         known = 0.5 * self.dimension * float(np.log(2.0 * np.pi))
         return self.climbed[1] - self.space.log_unit + known
 
@@ -164,9 +157,8 @@ class Dense:
     """Any equalities on few entries, solved on a basis of the solutions."""
 
     n: int
-    fixed: npt.NDArray[np.bool_]  # ndarray of bool, shape (n,)
-    # shape (m, n): The solutions u have ``rows @ u == 0``, and are zero where fixed.
-    rows: FloatArray
+    fixed: BoolArray  # shape (n,)
+    rows: FloatArray  # shape (m, n): The solutions have ``rows @ u == 0``, and 0 where fixed.
 
     @property
     def described(self) -> str:
@@ -185,7 +177,7 @@ class Dense:
         out[~self.fixed] = right[rank:].T
         return out
 
-    def check(self, measured: npt.NDArray[np.bool_]) -> None:
+    def check(self, measured: BoolArray) -> None:
         """Check that a law exists; see `OnForest.check`."""
         dimension = self.basis.shape[1]
         if dimension and np.linalg.matrix_rank(self.basis[measured], tol=1e-9) < dimension:

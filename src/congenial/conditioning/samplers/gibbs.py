@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.chains import CHAINS, ChainAlone, Draw, Info, check_lengths
+from congenial.conditioning.chains import ChainAlone, Draw, Info
 from congenial.conditioning.laws.conditional import ConditionalMechanism
 from congenial.conditioning.laws.forest_sampler import Conditioned, data_free_weights
 from congenial.errors import UnsupportedError
@@ -40,10 +40,10 @@ from congenial.sum_network.cutset import (
     sums_of,
     sweep_cost,
 )
-from congenial.types import IntArray
+from congenial.types import BoolArray, IntArray
 
 WARMUP = 200
-# Chains start after sweeps with noise this many times as wide.
+# Factors of the noise's width in sweeps before the warm-up, and number of these sweeps.
 _HOT = (1.0, 2.0, 4.0)
 _HOT_SWEEPS = 8
 _UNBOUNDED = "no bound on the convergence of blocked Gibbs sampling is known"
@@ -54,9 +54,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
     """A mechanism conditioned on sums with many cycles, sampled by chains for studies.
 
     Made by `congenial.condition` if no exact sampler is affordable, or with sampler="gibbs". It
-    gives no guarantee and draws only from a seed.
-
-    The forest has no sums; each block has a forest of its own.
+    draws only from a seed. The forest has no sums; each block has a forest of its own.
     """
 
     system: SumSystem = field(kw_only=True)
@@ -76,32 +74,13 @@ class GibbsConditioned(ChainAlone, Conditioned):
         """The sums as rows."""
         return self.system
 
-    def run(
-        self,
-        x: npt.ArrayLike,
-        draws: int = 1000,
-        chains: int = CHAINS,
-        rng: Randomness | None = None,
+    def _run(
+        self, x: npt.ArrayLike, draws: int, chains: int, source: Randomness
     ) -> tuple[Draw, Info]:
-        """Run chains; return their draws and diagnostics.
-
-        All chains start at the data, the only point known to be feasible. A few sweeps with wider
-        noise, wider for each further chain, move them apart.
-        """
-        source = self._source(rng)
         counts = self._checked(x)
-        check_lengths({"draws": draws, "chains": chains})
-        values = self._chains(counts, int(draws), int(chains), source)
-        checked_draws(self.resolved, values, counts)
-        info = Info(
-            WARMUP,
-            1,
-            values,
-            unbounded=_UNBOUNDED,
-            blocks=len(self.blocks),
-            irreducible=self.irreducible,
-        )
-        return Draw(values), info
+        noise = self._chains(counts, draws, chains, source)
+        info = Info(WARMUP, 1, noise, None, None, _UNBOUNDED, len(self.blocks), self.irreducible)
+        return Draw(checked_draws(self.resolved, counts + noise, counts)), info
 
     @property
     def irreducible(self) -> bool | None:
@@ -110,10 +89,9 @@ class GibbsConditioned(ChainAlone, Conditioned):
 
     def explain(self) -> str:
         """Explain which sampler draws, why, and that it is not certified."""
-        free = len(self.sums.free)
         return (
             f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums "
-            f"over {free} entries make an exact draw too costly, or where asked for. "
+            f"over {len(self.sums.free)} entries make an exact draw too costly, or on request. "
             f"{self._blocks_text} {self._moves_text} {WARMUP} sweeps are left out. "
             f"{self._limits_text}"
         )
@@ -121,14 +99,14 @@ class GibbsConditioned(ChainAlone, Conditioned):
     @property
     def _blocks_text(self) -> str:
         if not self.blocks:
-            return "Blocks of entries drawn together would take too much, so there are none."
-        held = max(len(cut) for cut in self.blocks)
+            return "Blocks of entries drawn together would cost too much, so there are none."
+        most = max(len(cut) for cut in self.blocks)
         entries, work = self.cost
         return (
-            f"A sweep has {len(self.blocks)} blocks; a block holds up to {held} entries and "
-            f"draws the others exactly. By the noise alone, their tables take "
-            f"{bytes_text(8.0 * entries)} and drawing them all at most {work:.1e} multiplications "
-            f"a sweep of one chain ({time_text(work)})."
+            f"A sweep has {len(self.blocks)} blocks; a block keeps up to {most} entries and draws "
+            f"the others exactly. Estimated from the noise alone, the tables of all blocks take "
+            f"{bytes_text(8.0 * entries)} and a sweep of one chain takes at most {work:.1e} "
+            f"multiplications ({time_text(work)})."
         )
 
     @property
@@ -146,12 +124,16 @@ class GibbsConditioned(ChainAlone, Conditioned):
     @cached_property
     def cost(self) -> tuple[int, int]:
         """Table entries, and multiplications per sweep, ignoring bounds that depend on data."""
-        unary = data_free_weights(
-            self.mechanism, self.resolved, self.sums.fixed, self.sums.size
-        ).each
-        return sweep_cost(self.sums, self.blocks, _hottest(unary))
+        sums = self.sums
+        shared = data_free_weights(self.mechanism, self.resolved, sums.fixed, sums.size)
+        return sweep_cost(sums, self.blocks, _hottest(shared.each))
 
     def _chains(self, counts: IntArray, draws: int, chains: int, source: Randomness) -> IntArray:
+        """Return the noise of chains, shape (chains, draws, n).
+
+        All chains start at the data, the only point known to be feasible. A few sweeps with wider
+        noise, wider for each further chain, move them apart.
+        """
         system, unary = self.sums, self._weights(counts)
         # windows are computed once, for the widest noise
         box = place_windows(system, _hottest(unary)) if self.blocks else None
@@ -171,7 +153,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
         for t in range(-WARMUP, draws):
             state = usual.sweep(state, source)
             if t >= 0:
-                out[:, t] = counts + state[:, : system.n]
+                out[:, t] = state[:, : system.n]
         return out
 
 
@@ -195,8 +177,8 @@ def _blocked(mechanism: Additive, resolved: ResolvedInvariant) -> GibbsCondition
     return made if keep else replace(made, blocks=())
 
 
-def _counted(resolved: ResolvedInvariant, system: SumSystem) -> npt.NDArray[np.bool_]:
-    """Whether a variable has bounds, shape (size,); of a tree or workload, only the finest do."""
+def _counted(resolved: ResolvedInvariant, system: SumSystem) -> BoolArray:
+    """Whether a variable has bounds, shape (size,); leaves or cells alone if any of them has."""
     bounded = np.isfinite(resolved.lo) | np.isfinite(resolved.hi)
     finest = np.zeros(resolved.n, dtype=np.bool_)
     if resolved.workload is not None:
@@ -204,9 +186,8 @@ def _counted(resolved: ResolvedInvariant, system: SumSystem) -> npt.NDArray[np.b
     elif resolved.tree is not None:
         finest[resolved.tree.leaves] = True
     kept = bounded & finest if (bounded & finest).any() else bounded
-    rest = np.zeros(system.size - resolved.n, dtype=np.bool_)
-    rest[: system.slacks] = True
-    return np.append(kept, rest)
+    is_slack = np.arange(system.size - resolved.n) < system.slacks
+    return np.append(kept, is_slack)
 
 
 @dataclass(frozen=True)

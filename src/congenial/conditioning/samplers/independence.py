@@ -8,18 +8,25 @@ Gong and Meng (2020), Algorithm 1; Liu (1996); Mengersen and Tweedie (1996), The
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.chains import CHAINS, Draw, Info, check_lengths, in_turn, study_source
+from congenial.conditioning.chains import (
+    CHAINS,
+    Draw,
+    Info,
+    check_lengths,
+    check_steps,
+    sample_in_turn,
+    study_source,
+)
 from congenial.conditioning.proposal import checked_start, feasible_start
 from congenial.conditioning.proposing import ProposalSampler, Proposing, pick
 from congenial.errors import NumericalError, PrivacyError, UnsupportedError
 from congenial.kernels.chains import independence
-from congenial.noise.additive import checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
@@ -44,23 +51,20 @@ class Independence(Proposing):
         warmup: int = WARMUP,
         thin: int = 1,
     ) -> tuple[Draw, Info]:
-        """Run chains; return their draws and diagnostics.
+        """Run chains for a study; return their draws and diagnostics.
 
         Parameters
         ----------
         x : array_like, shape (n,)
             Values of all queries, which satisfy the invariant.
-        draws : int
-            Number of dependent draws of each chain.
-        chains : int
+        draws, chains : int
+            Number of dependent draws of each chain, and number of chains.
         rng : Randomness
-            `congenial.seeded(n)`.
+            `congenial.seeded(n)`; PrivacyError without it.
         start : array_like, shape (n,), optional
             Start of all chains; by default a point found from the invariant alone.
-        warmup : int
-            Number of first steps of each chain that are discarded.
-        thin : int
-            Number of steps for each draw that is kept.
+        warmup, thin : int
+            First steps of each chain that are discarded, and steps for each draw that is kept.
 
         Returns
         -------
@@ -69,21 +73,11 @@ class Independence(Proposing):
         info : Info
             `tv_bound` is ``(1 - 1/R) ** t`` after all t steps, R = sup p*/q; None if R is infinite
             or unknown.
-
-        Raises
-        ------
-        PrivacyError
-            Without a seeded source, because runs are for studies only.
-        ArgumentError
-            If a number is too small, or the start does not satisfy the invariant.
-        InvariantError
-            If `x` does not satisfy the invariant.
         """
         source = study_source(
             rng, "its draws depend on each other", "release with sample(), where that is certified"
         )
-        check_lengths({"draws": draws, "chains": chains, "thin": thin})
-        check_lengths({"warmup": warmup}, least=0)
+        check_steps(draws, chains, warmup, thin)
         counts = self._checked(x)
         states, current = _starts(self, counts, chains, start)
         values = np.empty((chains, draws, self.mechanism.n))
@@ -101,14 +95,7 @@ class Independence(Proposing):
                 here = pick(here, batch, at[:, -1])
                 t += length
         bound, unbounded = self._bound(counts, warmup + thin * draws)
-        info = Info(
-            warmup,
-            thin,
-            values,
-            acceptance=accepted / (thin * draws),
-            tv_bound=bound,
-            unbounded=unbounded,
-        )
+        info = Info(warmup, thin, values, accepted / (thin * draws), bound, unbounded)
         return Draw(self.released(counts, values)), info
 
     def sample(
@@ -123,10 +110,7 @@ class Independence(Proposing):
         source = resolve(rng)
         if source.private or not self._not_released:
             return super().sample(x, size, source)
-        rows = checked_size(size)
-        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, source)
-        picked = in_turn(draw.values, rows)
-        return picked[0] if size is None else picked
+        return sample_in_turn(partial(self.run, rng=source), x, size)
 
     def _fixed_work(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
         return last_states(self, counts, rows, source)
@@ -134,23 +118,11 @@ class Independence(Proposing):
     def acceptance(
         self, x: npt.ArrayLike, size: int = 10_000, rng: Randomness | None = None
     ) -> float:
-        """Share of candidates that a stationary chain accepts, estimated without a chain.
+        """Part of the candidates that a stationary chain accepts, estimated without a chain.
 
-        Each of `size` exact draws is compared with each of `size` candidates.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-        size : int
-        rng : Randomness
-            `congenial.seeded(n)`.
-
-        Raises
-        ------
-        PrivacyError
-            Without a seeded source.
-        UnsupportedError
-            If no exact sampler covers the case.
+        Each of `size` exact draws is compared with each of `size` candidates. `rng` is
+        `congenial.seeded(n)`. Raises PrivacyError without it, UnsupportedError if no exact sampler
+        covers the case.
         """
         source = resolve(rng)
         if source.private:
@@ -168,15 +140,12 @@ class Independence(Proposing):
         noise = (self.exact.sample(counts, size, source) - counts).astype(np.float64)
         states = self.log_weights(noise[:, placed.index], noise[:, placed.rest])
         # a candidate of smaller weight than the state is accepted with the ratio of the weights
-        below = np.sort(np.concatenate(list(self._candidates(counts, size, source))))
+        lengths = (length for _, lengths in self.blocks(1, size) for length in lengths)
+        batches = [self.batch(counts, 1, length, source).log_weights[0] for length in lengths]
+        below = np.sort(np.concatenate(batches))
         rank = np.searchsorted(below, states)
         summed = np.concatenate(([-np.inf], np.logaddexp.accumulate(below)))
         return float(np.mean(np.exp(summed[rank] - states) + (size - rank)) / size)
-
-    def _candidates(self, counts: Values, size: int, source: Randomness) -> Iterator[FloatArray]:
-        for _, lengths in self.blocks(1, size):
-            for length in lengths:
-                yield self.batch(counts, 1, length, source).log_weights[0]
 
     def explain(self) -> str:
         """Explain how draws are made, which bound holds, and whether they may be released."""

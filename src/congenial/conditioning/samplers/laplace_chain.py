@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.chains import CHAINS, ChainAlone, Draw, Info, check_lengths
+from congenial.conditioning.chains import ChainAlone, Draw, Info
 from congenial.conditioning.laws.normal import checked_values
 from congenial.conditioning.laws.subspace import Subspace, project, solutions
 from congenial.errors import UnsupportedError
@@ -56,22 +56,12 @@ class ConditionedLaplace(ChainAlone):
     unknown: ClassVar[str] = "of continuous Laplace noise under equalities has no closed form"
     requirements = renamed("requirements", "resolved")
 
-    def run(
-        self,
-        x: npt.ArrayLike,
-        draws: int = 1000,
-        chains: int = CHAINS,
-        rng: Randomness | None = None,
+    def _run(
+        self, x: npt.ArrayLike, draws: int, chains: int, source: Randomness
     ) -> tuple[Draw, Info]:
-        """Run chains; return their draws and diagnostics.
-
-        The chains start far apart, at points that do not depend on the data.
-        """
-        source = self._source(rng)
         values = checked_values(self.mechanism, self.resolved, x)
-        check_lengths({"draws": draws, "chains": chains})
-        spread = np.geomspace(0.1, 10.0, chains)
-        noise = np.stack([self._run(draws, float(s), source) for s in spread])
+        spread = np.geomspace(0.1, 10.0, chains)  # chains start far apart, whatever the data
+        noise = np.stack([self._chain(draws, float(s), source) for s in spread])
         info = Info(self.warmup, self.thin, noise, unbounded=_UNBOUNDED)
         return Draw(checked_draws(self.resolved, values + noise, values)), info
 
@@ -83,7 +73,7 @@ class ConditionedLaplace(ChainAlone):
             f"every draw takes {self.thin} sweeps. {self._limits_text}"
         )
 
-    def _run(self, length: int, spread: float, rng: Randomness) -> FloatArray:
+    def _chain(self, length: int, spread: float, rng: Randomness) -> FloatArray:
         """Noise of one chain, shape (length, n), with first variances `spread` times their mean."""
         scales = self.mechanism.scales
         noisy = np.isfinite(scales)
@@ -113,12 +103,9 @@ def precisions(
 ) -> FloatArray:
     """Draw the precision (one over the variance) of each entry given its noise `u`.
 
-    It is inverse Gaussian with mean ``1 / (scale * abs(u))`` and shape ``1 / scale**2``. A normal
-    variable gives the two roots of a quadratic, and a uniform one chooses between them.
-
-    References
-    ----------
-    Michael, Schucany and Haas (1976); Park and Casella (2008), Section 2.
+    It is inverse Gaussian with mean ``1 / (scale * abs(u))`` and shape ``1 / scale**2`` (Park and
+    Casella 2008, Section 2). A normal variable gives the two roots of a quadratic, and a uniform
+    one chooses between them (Michael, Schucany and Haas 1976).
     """
     size = np.maximum(np.abs(u), _SMALLEST * scale)
     mean = 1.0 / (scale * size)
@@ -137,9 +124,8 @@ def _uniform(words: Words) -> FloatArray:
 class LaplaceChainSampler:
     """Draws continuous Laplace noise by a chain, for studies."""
 
-    # `warmup` and `thin`: Sweeps left out of each chain, and sweeps for each draw kept.
-    warmup: int = 200
-    thin: int = 2
+    warmup: int = 200  # Sweeps left out of each chain.
+    thin: int = 2  # Sweeps for each draw kept.
     name: ClassVar[str] = "laplace-chain"
     certified: ClassVar[bool] = False
 

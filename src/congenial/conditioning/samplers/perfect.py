@@ -28,9 +28,9 @@ class Perfect(Proposing):
     """A conditional mechanism drawn by coupled chains; made by ``condition(..., "perfect")``.
 
     From a seed, each draw goes back in time until all chains agree. How far it goes reveals
-    something about the draw, so a release, which uses the operating system's entropy, always goes
-    back `steps` proposals. It starts one chain there, at a point that does not depend on the data,
-    and returns its state at time 0. If all chains agree by then, this is the exact draw.
+    something about the draw, so a release always goes back `steps` proposals. It starts one chain
+    there, at a point that does not depend on the data, and returns its state at time 0. If all
+    chains agree by then, this is the exact draw.
     """
 
     name = "perfect"

@@ -25,25 +25,14 @@ class Rejection(Proposing):
     """A conditional mechanism drawn by rejection; made by ``condition(..., "rejection")``.
 
     From a seed, candidates are drawn until enough are accepted. Their number reveals something
-    about the draw, so a release, which uses the operating system's entropy, always makes `steps`
-    proposals and returns the first accepted one. `error_bound` includes the probability that none
-    is accepted, which does not depend on the data.
+    about the draw, so a release always makes `steps` proposals and returns the first accepted one.
+    `error_bound` includes the probability that none is accepted, which is equal for all data.
     """
 
     name = "rejection"
 
     def acceptance(self, x: npt.ArrayLike) -> float:
-        """Exact probability that a candidate is accepted.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-
-        Raises
-        ------
-        UnsupportedError
-            If no exact sampler covers the case.
-        """
+        """Exact probability that a candidate is accepted; see `log_ratio`."""
         return float(np.exp(-self.log_ratio(x)))
 
     def explain(self) -> str:

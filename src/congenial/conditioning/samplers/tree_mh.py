@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.chains import CHAINS, Chain, Draw, Info, check_lengths
+from congenial.conditioning.chains import CHAINS, Chain, Draw, Info, check_steps
 from congenial.conditioning.laws.delegate import Delegate, same_law
+from congenial.conditioning.laws.normal import draw_noise
 from congenial.conditioning.proposal import (
     ByProposals,
     checked_start,
@@ -32,7 +33,7 @@ from congenial.noise.additive import Additive
 from congenial.noise.law import check_kernels
 from congenial.randomness import Randomness
 from congenial.sum_network import check_proper, of_tree, share_noise
-from congenial.types import FloatArray, Values
+from congenial.types import FloatArray, IntArray, Values
 
 WARMUP = 10_000
 # Target acceptance: a random walk in many dimensions moves fastest at it.
@@ -41,15 +42,10 @@ WANTED = 0.234
 _ROUNDS = 50
 # Random words fetched at once.
 _BLOCK = 1 << 20
+_UNBOUNDED = "no bound on the convergence of a random walk on a tree is known"
 
-
-class _Walk(NamedTuple):
-    """The kernel's inputs, without the random words, the steps' spread and the state."""
-
-    shape: tuple[npt.NDArray[np.int64], ...]
-    law: tuple[int, FloatArray]
-    limits: tuple[FloatArray, FloatArray, FloatArray]
-    matrix: FloatArray
+# The kernel's shape, law, limits and matrix of inequalities.
+_Walk = tuple[tuple[IntArray, ...], tuple[int, FloatArray], tuple[FloatArray, ...], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +88,7 @@ class TreeMH(Chain, Delegate):
         its first guess. A step that rounds to no move counts as accepted.
         """
         source = self._source(rng)
-        check_lengths({"draws": draws, "chains": chains, "thin": thin})
-        check_lengths({"warmup": warmup}, least=0)
+        check_steps(draws, chains, warmup, thin)
         counts = self._checked(x)
         states = self._starts(counts, chains, start, source)
         walk = self._walk(counts)
@@ -103,13 +98,8 @@ class TreeMH(Chain, Delegate):
             self._steps(walk, spread, state, thin, out, source)
             for state, out in zip(states, values, strict=True)
         ]
-        info = Info(
-            warmup,
-            thin,
-            values,
-            acceptance=np.array(accepted) / (thin * draws),
-            unbounded="no bound on the convergence of a random walk on a tree is known",
-        )
+        share = np.array(accepted) / (thin * draws)
+        info = Info(warmup, thin, values, share, unbounded=_UNBOUNDED)
         noise = values.astype(np.int64) if self.mechanism.noise.discrete else values
         return Draw(checked_draws(self.resolved, np.asarray(counts + noise), counts)), info
 
@@ -120,11 +110,8 @@ class TreeMH(Chain, Delegate):
 
     def explain(self) -> str:
         """Explain how draws are made, and that they are for studies."""
-        step = (
-            f"is tuned during the warm-up to an acceptance of {WANTED}"
-            if self.spread is None
-            else "is as given"
-        )
+        tuned = f"is tuned during the warm-up to an acceptance of {WANTED}"
+        step = tuned if self.spread is None else "is as given"
         better = (
             "The exact sampler (sampler='exact') draws the same law, independently."
             if self.exact is not None
@@ -160,9 +147,7 @@ class TreeMH(Chain, Delegate):
         if start is not None:
             z = checked_start(self.resolved, counts, start, whole=whole)
             return np.tile(z - counts, (chains, 1))
-        width = self.mechanism.n * self.mechanism.noise.words_per_entry
-        words = source.bits(chains * width).reshape(chains, width)
-        leaves = self.mechanism.noise.draw(words, self.mechanism.scales)[:, self._tree.leaves]
+        leaves = draw_noise(self.mechanism, chains, source)[:, self._tree.leaves]
         noise = self._tree.roll_up(leaves).astype(np.float64)
         for i in range(chains):
             while not satisfies_inequalities(self.resolved, counts + noise[i]):
@@ -174,14 +159,10 @@ class TreeMH(Chain, Delegate):
     def _walk(self, counts: Values) -> _Walk:
         tree, resolved = self._tree, self.resolved
         matrix, value = resolved.inequalities
+        shape = tuple(read_only(array) for array in (tree.parents, tree.bottom_up, tree.leaves))
         limits = (resolved.lo - counts, resolved.hi - counts, value - matrix @ counts)
-        shape = (tree.parents, tree.bottom_up, tree.leaves)
-        return _Walk(
-            tuple(read_only(array) for array in shape),
-            (self.mechanism.noise.kind, self.mechanism.scales),
-            limits,
-            np.ascontiguousarray(matrix),
-        )
+        law = self.mechanism.noise.kind, self.mechanism.scales
+        return shape, law, limits, np.ascontiguousarray(matrix)
 
     def _tuned(
         self, walk: _Walk, states: FloatArray, warmup: int, source: Randomness
@@ -208,24 +189,16 @@ class TreeMH(Chain, Delegate):
         source: Randomness,
     ) -> int:
         """Take `thin` steps for each row of `out`, in place; return how many were accepted."""
-        leaves = spread.size
+        leaves, (shape, law, *limits) = spread.size, walk
         width = leaves + leaves % 2 + 1
         accepted, total = 0, thin * out.shape[0]
         each = max(1, _BLOCK // width)
+        whole = self.mechanism.noise.discrete
         for done in range(0, total, each):
             count = min(each, total - done)
+            words = source.bits(count * width).reshape(count, width)
             accepted += tree_mh.walk(
-                source.bits(count * width).reshape(count, width),
-                walk.shape,
-                walk.law,
-                spread,
-                walk.limits,
-                walk.matrix,
-                self.mechanism.noise.discrete,
-                thin,
-                done,
-                state,
-                out,
+                words, shape, law, spread, *limits, whole, thin, done, state, out
             )
         return accepted
 
@@ -245,7 +218,7 @@ class TreeMHSampler(ByProposals):
         """
         self.check_covers(resolved)
         check_kernels(mechanism.noise)
-        tree = resolved.tree
+        tree, noise, n = resolved.tree, mechanism.noise, mechanism.n
         if tree is None:
             raise UnsupportedError(
                 "sampler 'tree-mh' needs a tree, and the invariant has none; add "
@@ -256,25 +229,18 @@ class TreeMHSampler(ByProposals):
                 "sampler 'tree-mh' moves all leaves freely, so it keeps no total: it covers "
                 "consistent(tree) with inequalities; use 'independence' or 'exact'."
             )
-        noise, n = mechanism.noise, mechanism.n
         if not resolved.n_inequalities:
             ends = resolved.lo, resolved.hi
             weights = share_noise(noise.kind, noise.spread, ends, resolved.pinned, n)
             check_proper(of_tree(tree), weights)
-        spread = self._spread(tree, n)
-        return TreeMH(mechanism, resolved, same_law(mechanism, resolved), spread)
-
-    def _spread(self, tree: Tree, n: int) -> FloatArray | None:
-        """Standard deviation of each leaf's step; None if it is to be tuned."""
-        if self.proposal is None:
-            return None
-        if self.proposal.chosen is not None:
+        if self.proposal is not None and self.proposal.chosen is not None:
             raise ArgumentError(
                 "sampler 'tree-mh' proposes all leaves and takes no index; give "
                 "Proposal(scale=...)."
             )
-        spread = self.proposal.spread
-        return None if spread is None else scale_each(spread, n)[tree.leaves]
+        given = None if self.proposal is None else self.proposal.spread
+        spread = None if given is None else scale_each(given, n)[tree.leaves]
+        return TreeMH(mechanism, resolved, same_law(mechanism, resolved), spread)
 
 
 SAMPLER = TreeMHSampler()

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from congenial.sum_network.cutset.sweeps import place_windows as place_windows
     from congenial.sum_network.cutset.sweeps import sweep_cost as sweep_cost
     from congenial.sum_network.cutset.systems import SumSystem as SumSystem
+    from congenial.sum_network.cutset.systems import rows_touching as rows_touching
+    from congenial.sum_network.cutset.systems import substitute as substitute
     from congenial.sum_network.cutset.systems import sum_system as sum_system
     from congenial.sum_network.cutset.systems import sums_of as sums_of
 
@@ -44,7 +46,7 @@ _HOME = {
     "sum_network.cutset.sweeps": (
         "Blocks Sweeps affordable choose_blocks compile_sweeps place_windows sweep_cost"
     ),
-    "sum_network.cutset.systems": "SumSystem sum_system sums_of",
+    "sum_network.cutset.systems": "SumSystem rows_touching substitute sum_system sums_of",
 }
 
 __all__, __getattr__, __dir__ = offer(__name__, _HOME)

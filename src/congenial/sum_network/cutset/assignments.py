@@ -34,11 +34,12 @@ MOST_WORK = 1 << 36
 MOST_SUMS = 1 << 27
 # Most entries of all tables.
 MOST_ENTRIES = 1 << 26
-# Total variation spent on windows.
+# Total variation spent on truncation.
 _CUT = 1e-12
 _UNIT = 2.0**-53
+# Assignments of a block: a draw chooses a block, then one assignment of it.
 _BLOCK = 1 << 11
-# Work below which a cut set is accepted without a search; else, most rows tried as the tally.
+# Multiplications up to which a cut set without a tally is accepted; else, most tallies tried.
 _CHEAP = 1 << 22
 _MOST_TRIED = 6
 
@@ -54,7 +55,6 @@ class Assignments:
     # shape (b,): Log weight of the assignment and its forest; each unary weight is 1 at noise 0.
     log_weight: FloatArray
     error: float  # Bound on the total variation between a draw and its law.
-    size: int  # Number of variables, block sums included.
 
     @property
     def log_total(self) -> float:
@@ -67,14 +67,11 @@ def choose_cut(
     system: SumSystem, box: Box, first: Sequence[int] = (), tally: int | None = None
 ) -> tuple[int, ...]:
     """Return a cut set, if possible of variables with narrow windows."""
-    free = system.free
     rows = [row for k, row in enumerate(system.rows) if k != tally]
-    touched = np.zeros(system.size)
-    for row in rows:
-        for v in row:
-            touched[v] += 1.0
+    entries = np.array([v for row in rows for v in row], dtype=np.int64)
+    touched = np.bincount(entries, minlength=system.size)
     price = np.log2(np.maximum(box.hi - box.lo + 1, 1)) / np.maximum(touched - 1.0, 1.0)
-    order = sorted((v for v in free if v not in first), key=lambda v: (-price[v], v))
+    order = sorted((v for v in system.free if v not in first), key=lambda v: (-price[v], v))
     return (*first, *cycle_closers(rows, order))
 
 
@@ -84,16 +81,12 @@ def enumerate_cut(
     """List the assignments of a cut set within its windows, and the logs of their own weights.
 
     Assignments that no values of the other variables can complete are left out, and those whose
-    summed loss exceeds `Box.ball`. None stands for more than `most`.
+    summed loss exceeds `Box.ball`. Returns None if there are more than `most`.
     """
     unary = box.unary
-    measured = [v for v in cut if unary.kind[v] != laws.FLAT]
-    limit = box.ball(measured)
+    limit = box.ball([v for v in cut if unary.kind[v] != laws.FLAT])
     deepest = 0.0
     rows = [row for row in system.rows if any(v in row for v in cut)]
-    coefficients = np.zeros((len(rows), len(cut)), dtype=np.int64)
-    for j, v in enumerate(cut):
-        coefficients[:, j] = [row.get(v, 0) for row in rows]
     # range that the variables not yet assigned can add to each row
     low, high = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
     for k, row in enumerate(rows):
@@ -103,18 +96,19 @@ def enumerate_cut(
     values = np.zeros((1, 0), dtype=np.int64)
     log_own = np.zeros(1)
     sums = np.zeros((1, len(rows)), dtype=np.int64)
-    for j, v in enumerate(cut):
+    for v in cut:
         u = np.arange(box.lo[v], box.hi[v] + 1)
         own = log_weight(unary.kind[v], unary.scale[v], u - unary.center[v])
         deepest += float(own.max(initial=-np.inf))
-        least, largest = np.outer((box.lo[v], box.hi[v]), coefficients[:, j])
+        coefficients = np.array([row.get(v, 0) for row in rows], dtype=np.int64)
+        least, largest = np.outer((box.lo[v], box.hi[v]), coefficients)
         low, high = low - np.minimum(least, largest), high - np.maximum(least, largest)
         if values.shape[0] * u.size > 32 * most:
             return None
         i, c = np.nonzero(log_own[:, None] + own >= deepest - limit)
         if i.size > 2 * most or i.size * len(rows) > MOST_SUMS:
             return None
-        fresh = sums[i] + u[c, None] * coefficients[:, j]
+        fresh = sums[i] + u[c, None] * coefficients
         keep = ((fresh + low <= 0) & (fresh + high >= 0)).all(axis=1)
         i, c = i[keep], c[keep]
         values = np.column_stack((values[i], u[c]))
@@ -125,27 +119,20 @@ def enumerate_cut(
 
 
 def weigh(
-    system: SumSystem,
-    unary: Unary,
-    first: Sequence[int] = (),
-    most: int = MOST_ASSIGNMENTS,
-    tally: int | None = None,
+    system: SumSystem, unary: Unary, first: Sequence[int] = (), tally: int | None = None
 ) -> Assignments:
     """Choose a cut set, list its assignments and weigh them; windows grow until they are proved."""
-    fixed = system.every_fixed
-    free = system.free
-    budget = 40.0 + np.log(4.0 * system.size + 4.0)
+    free, budget = system.free, _first_budget(system)
     for _ in range(8):
-        box = place_box(system.rows, unary, fixed, budget)
+        box = place_box(system.rows, unary, system.every_fixed, budget)
         cut = choose_cut(system, box, first, tally)
-        listed = enumerate_cut(system, box, cut, most)
+        listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
         if listed is None:
             raise too_costly()
         values, log_own = listed
         sizes = compile_branches(system.rows, box, free, cut, tally=tally, fill=False)
-        if values.shape[0] * sizes.work + sizes.once > 4 * MOST_WORK:
-            raise too_costly()
-        if sizes.width.sum() > 4 * MOST_ENTRIES:
+        work, entries = values.shape[0] * sizes.work + sizes.once, sizes.width.sum()
+        if work > 4 * MOST_WORK or entries > 4 * MOST_ENTRIES:
             raise too_costly()
         branches = compile_branches(system.rows, box, free, cut, tally=tally)
         found = evaluated(box, branches, values, log_own)
@@ -167,6 +154,10 @@ def weigh(
     )
 
 
+def _first_budget(system: SumSystem) -> float:
+    return float(40.0 + np.log(4.0 * system.size + 4.0))
+
+
 def too_costly() -> UnsupportedError:
     """Return the refusal of a sum over too many assignments."""
     return UnsupportedError(
@@ -181,7 +172,7 @@ def evaluated(box: Box, branches: Branches, values: IntArray, log_own: FloatArra
     """Weigh listed assignments."""
     log_weights = np.empty(values.shape[0])
     evaluate(branches, values, log_own, log_weights)
-    return Assignments(box, branches, values, log_own, log_weights, np.inf, box.lo.size)
+    return Assignments(box, branches, values, log_own, log_weights, np.inf)
 
 
 def evaluate(
@@ -211,7 +202,7 @@ def evaluate(
 def arithmetic_error(branches: Branches) -> float:
     """Bound the total variation that rounding in the tables and in choices adds."""
     width = branches.width.astype(np.float64)
-    # sums of that many products, exponentials, each used above and in the draw
+    # `terms` products and an exponential for each entry, used in the table above and in the draw
     exponents = np.where(branches.op == cutset.UNARY, branches.depth, 0.0)
     rounding = 2.0 * float((branches.terms + exponents + 8.0).sum() + 1e3) * _UNIT
     integers = float(width.sum() + (width[branches.roots] ** 2).sum()) * 2.0**-60
@@ -221,11 +212,11 @@ def arithmetic_error(branches: Branches) -> float:
 def _error(found: Assignments, log_chance: float, cut: float) -> float:
     """Bound the total variation of a draw: windows, underflow, rounding, integer weights."""
     branches = found.branches
-    # entries below 1e-300 of their table's largest vanish, or below 1e-150 where there are tallies
+    # entries below 1e-300 of their table's largest underflow, or below 1e-150 if there are tallies
     depth = -344.0 if (branches.tallies > 1).any() else -690.0
     vanished = 2.0 * float(branches.width.sum())
     vanished *= np.exp(min(depth + found.box.log_multiplicity - log_chance, 0.0))
-    # logarithms are added up, one a root and its scale
+    # the logarithm of each root and of its scale is added
     logs = 1.0 + np.abs(found.log_weight[np.isfinite(found.log_weight)]).max()
     logs += np.abs(branches.state.log_scale).max(initial=0.0) + np.abs(found.log_own).max()
     rounding = arithmetic_error(branches)
@@ -260,7 +251,7 @@ def draw_forest(
     words: npt.NDArray[np.uint64],
     program: BranchTables | None = None,
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Draw all variables given held values, shape (r, size), and say where that is possible."""
+    """Draw all variables given cut values, shape (r, size), and return which draws are possible."""
     values = np.zeros((held.shape[0], branches.op.size), dtype=np.int64)
     whole = np.ones(held.shape[0], dtype=np.bool_)
     state = branches.program if program is None else program
@@ -285,12 +276,12 @@ def forest_left(system: SumSystem, cost: CutCost) -> SumForest:
 def sample(found: Assignments, rows: int, rng: Randomness) -> IntArray:
     """Draw all variables `rows` times, independently; returns int64 (rows, size)."""
     which = draw_assignments(found, rng.bits(2 * rows).reshape(rows, 2))
-    branches, held = found.branches, found.values[which]
+    branches, held, size = found.branches, found.values[which], found.box.lo.size
     words = rng.bits(rows * branches.choices).reshape(rows, branches.choices)
     # equal assignments next to each other share their tables
     order = np.argsort(which, kind="stable")
-    out = np.empty((rows, found.size), dtype=np.int64)
-    out[order], _ = draw_forest(branches, found.size, held[order], words)
+    out = np.empty((rows, size), dtype=np.int64)
+    out[order], _ = draw_forest(branches, size, held[order], words)
     return out
 
 
@@ -302,8 +293,7 @@ class CutCost:
     assignments: int
     entries: int  # Entries of all tables.
     work: int  # Multiplications for all assignments together, at most.
-    # The row that is carried along the others, see `congenial.sum_network.cutset.branches`.
-    tally: int | None = None
+    tally: int | None = None  # The row whose sum is tallied along the others, see `branches`.
 
     @property
     def memory(self) -> int:
@@ -323,8 +313,7 @@ def cut_cost(system: SumSystem, unary: Unary) -> CutCost | None:
 
     Raises UnsupportedError if the law is improper.
     """
-    fixed = system.every_fixed
-    box = place_box(system.rows, unary, fixed, 40.0 + np.log(4.0 * system.size + 4.0))
+    box = place_box(system.rows, unary, system.every_fixed, _first_budget(system))
     best = _priced(system, box, None)
     if best is not None and best.work <= _CHEAP:
         return best
@@ -341,12 +330,10 @@ def _priced(system: SumSystem, box: Box, tally: int | None) -> CutCost | None:
     listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
     if listed is None:
         return None
-    count, free = listed[0].shape[0], system.free
-    branches = compile_branches(system.rows, box, free, cut, tally=tally, fill=False)
-    entries = int(branches.width.sum())
-    work = count * branches.work + branches.once
-    if work > MOST_WORK or entries > MOST_ENTRIES:
-        return None
-    if arithmetic_error(branches) > 0.5 * ERROR_LIMIT:  # could not be certified
+    count = listed[0].shape[0]
+    branches = compile_branches(system.rows, box, system.free, cut, tally=tally, fill=False)
+    entries, work = int(branches.width.sum()), count * branches.work + branches.once
+    uncertified = arithmetic_error(branches) > 0.5 * ERROR_LIMIT
+    if work > MOST_WORK or entries > MOST_ENTRIES or uncertified:
         return None
     return CutCost(cut, count, entries, work, tally)

@@ -2,10 +2,10 @@
 
 Let every measured variable follow its noise law within its own bounds, independently of the
 others, and let Z be the probability that the sums then hold. An event E of the measured variables
-has conditional probability at most ``P(E) / Z``, whatever the sums are (times the largest number of
-values that the unmeasured variables can take beside given measured ones; one where sums determine
-them). P(E) of "one variable beyond R" and of "one signed sum beyond R" is bounded by Chernoff's
-inequality; Z is known from below once the sums over the windows are done. So windows are placed at
+has conditional probability at most ``m P(E) / Z``, whatever the sums are. Here m is the largest
+number of values that the unmeasured variables can take beside given measured ones; it is 1 if sums
+determine them. Chernoff's inequality bounds P(E) of "one variable beyond R" and of "one signed sum
+beyond R". Adding up the weights within the windows bounds Z from below. So windows are placed at
 ``P(E) <= exp(-budget)``, and the budget is checked against Z afterwards.
 """
 
@@ -15,38 +15,42 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.errors import UnsupportedError
 from congenial.kernels.numerics import laws
-from congenial.sum_network.cutset.systems import Row, SumSystem
+from congenial.sum_network.cutset.systems import Row, SumSystem, rows_touching
 from congenial.sum_network.weights import Unary
 from congenial.sum_network.windows import IMPROPER
-from congenial.types import FloatArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
+# A sum of measured variables with signs; and with the range that unmeasured variables add.
 Signed = dict[int, int]
+Span = tuple[Signed, int, int]
+NOTHING: Span = ({}, 0, 0)
 
 # Weights below exp(-_DEEPEST) of the mode are left out of moments; a bound on their sum is added.
 _DEEPEST = 700.0
+# Most values of one noise law.
 _MOST_WIDTH = 1 << 20
+# Tilts tried for Chernoff's inequality, in units of one over the scale.
 _GRID = np.geomspace(0.02, 0.97, 24)
 
 
 @dataclass(frozen=True, eq=False)
 class _Law:
-    """A noise law within its bounds: values, log probabilities, and whether each end goes on."""
+    """A noise law within its bounds: values, log probabilities, and whether each end is cut."""
 
     u: FloatArray
     log_p: FloatArray
-    goes_on: tuple[bool, bool]
+    cut: tuple[bool, bool]
     log_norm: float
 
     def log_moment(self, expo: FloatArray) -> FloatArray:
         """Bound log sum exp(expo) from above, `expo` (values, k) concave over the whole support."""
         top = expo.max(axis=0)
         out = top + np.log(np.exp(expo - top).sum(axis=0))
-        for goes_on, edge, inner in zip(self.goes_on, (0, -1), (1, -2), strict=True):
-            if goes_on:
+        for cut, edge, inner in zip(self.cut, (0, -1), (1, -2), strict=True):
+            if cut:
                 step = expo[edge] - expo[inner]  # log ratio of later terms, no larger further out
                 safe = np.minimum(step, -1e-12)
                 beyond = np.where(step < 0, expo[edge] + safe - np.log(-np.expm1(safe)), np.inf)
@@ -58,27 +62,22 @@ class _Law:
 class Box:
     """Windows of all variables of a system."""
 
-    # Each event left out has probability at most exp(-budget) before the sums are known.
+    # Each excluded event has probability at most exp(-budget), not given the sums.
     budget: float
-    # `lo` and `hi`: ndarray of int64, shape (size,): Windows; fixed entries have (0, 0).
-    lo: npt.NDArray[np.int64]
-    hi: npt.NDArray[np.int64]
-    # Each variable in terms of measured ones, and the range that the other variables add.
-    spans: list[tuple[Signed, int, int]]
+    lo: IntArray  # shape (size,): Windows; fixed entries have 0 and 0.
+    hi: IntArray
+    spans: list[Span]
     # Log of the number of values that unmeasured variables can take beside given measured ones.
     log_multiplicity: float
     log_within: float  # Summed logs of the weights of the measured variables within their bounds.
     unary: Unary
-    events: int  # Number of events left out so far.
+    events: int  # Number of events excluded so far.
     _laws: dict[tuple[float, ...], _Law] = field(repr=False)
 
     def reach(self, signed: Signed) -> tuple[int, int]:
-        """Return the range of a signed sum of measured variables, except with exp(-budget)."""
-        out = []
-        for way in (-1, 1):
-            found = self._chernoff({v: way * a for v, a in signed.items()})
-            out.append(way * found)
-        return out[0], out[1]
+        """Return a range that a signed sum of measured variables leaves with exp(-budget)."""
+        below = self._chernoff({v: -a for v, a in signed.items()})
+        return -below, self._chernoff(signed)
 
     def _chernoff(self, signed: Signed) -> int:
         if not signed:
@@ -111,7 +110,7 @@ def _key(unary: Unary, v: int) -> tuple[float, ...]:
     return (float(unary.kind[v]), float(unary.scale[v]), float(unary.lo[v]), float(unary.hi[v]))
 
 
-def summable(unary: Unary, fixed: npt.NDArray[np.bool_]) -> bool:
+def summable(unary: Unary, fixed: BoolArray) -> bool:
     """Whether every measured variable is narrow enough that its values can be summed over."""
     free = np.flatnonzero(~fixed & (unary.kind != laws.FLAT)).tolist()
     ends = [_ends(key) for key in {_key(unary, v) for v in free}]
@@ -143,91 +142,63 @@ def _law(key: tuple[float, ...]) -> _Law:
 
 
 def check_proper_rows(system: SumSystem, unary: Unary) -> None:
-    """Check that every unmeasured variable is held by some sum or bounds.
-
-    Raises UnsupportedError if one is not.
-    """
+    """Refuse with UnsupportedError unless sums or bounds limit every unmeasured variable."""
     _spans_of(system.rows, unary, system.every_fixed)
 
 
-def _spans_of(
-    rows: tuple[Row, ...], unary: Unary, fixed: npt.NDArray[np.bool_]
-) -> tuple[list[tuple[Signed, int, int]], float]:
+def _spans_of(rows: tuple[Row, ...], unary: Unary, fixed: BoolArray) -> tuple[list[Span], float]:
     """Express every variable in measured ones; return that and the log of the multiplicity."""
-    size = unary.kind.size
-    spans: list[tuple[Signed, int, int] | None] = [None] * size
-    for v in np.flatnonzero(unary.kind != laws.FLAT).tolist():
-        spans[v] = ({v: 1}, 0, 0)
-    for v in np.flatnonzero(fixed).tolist():
-        spans[v] = ({}, 0, 0)
+    spans: dict[int, Span] = {
+        v: ({v: 1}, 0, 0) for v in np.flatnonzero(unary.kind != laws.FLAT).tolist()
+    }
+    spans |= dict.fromkeys(np.flatnonzero(fixed).tolist(), NOTHING)
     log_multiplicity = 0.0
-    bounded = np.isfinite(unary.lo) & np.isfinite(unary.hi)
-    waiting = {k: sum(spans[v] is None for v in row) for k, row in enumerate(rows)}
-    touching: dict[int, list[int]] = {}
-    for k, row in enumerate(rows):
-        for v in row:
-            touching.setdefault(v, []).append(k)
-    ready = [k for k, count in waiting.items() if count == 1]
-    free = [v for v in range(size) if spans[v] is None]
-    while True:
-        while ready:
-            k = ready.pop()
-            unknown = [v for v in rows[k] if spans[v] is None]
-            if not unknown:
-                continue
-            spans[unknown[0]] = _from_row(rows[k], unknown[0], spans)
-            _settle(unknown[0], touching, waiting, ready)
-        free = [v for v in free if spans[v] is None]
-        if not free:
-            break
-        found = [v for v in free if bounded[v]]
-        if not found:
-            raise UnsupportedError(IMPROPER)
-        v = found[0]
-        spans[v] = ({}, int(unary.lo[v]), int(unary.hi[v]))
-        log_multiplicity += float(np.log(unary.hi[v] - unary.lo[v] + 1.0))
-        _settle(v, touching, waiting, ready)
-    return [span for span in spans if span is not None], log_multiplicity
-
-
-def _settle(
-    v: int, touching: dict[int, list[int]], waiting: dict[int, int], ready: list[int]
-) -> None:
-    for k in touching.get(v, ()):
-        waiting[k] -= 1
-        if waiting[k] == 1:
-            ready.append(k)
-
-
-def _from_row(
-    row: Row, v: int, spans: list[tuple[Signed, int, int] | None]
-) -> tuple[Signed, int, int]:
-    signed: Signed = {}
-    low = high = 0
-    for other, a in row.items():
-        span = spans[other]
-        if other == v or span is None:
+    candidates = iter(np.flatnonzero(np.isfinite(unary.lo) & np.isfinite(unary.hi)).tolist())
+    waiting = [sum(v not in spans for v in row) for row in rows]
+    touching = rows_touching(rows)
+    ready = [k for k, count in enumerate(waiting) if count == 1]
+    size = unary.kind.size
+    while len(spans) < size:
+        row = rows[ready.pop()] if ready else {}
+        v = next((v for v in row or candidates if v not in spans), -1)
+        if row and v < 0:
             continue
-        sign = -a * row[v]
-        signed = added(signed, {i: sign * c for i, c in span[0].items()})
-        ends = sorted((sign * span[1], sign * span[2]))
-        low, high = low + ends[0], high + ends[1]
-    return signed, low, high
+        if v < 0:
+            raise UnsupportedError(IMPROPER)
+        if row:
+            span = NOTHING
+            for other, a in row.items():
+                if other != v:
+                    span = sum_of(span, turned(spans[other], -a * row[v]))
+            spans[v] = span
+        else:
+            spans[v] = ({}, int(unary.lo[v]), int(unary.hi[v]))
+            log_multiplicity += float(np.log(unary.hi[v] - unary.lo[v] + 1.0))
+        for k in touching.get(v, ()):
+            waiting[k] -= 1
+            if waiting[k] == 1:
+                ready.append(k)
+    return [spans[v] for v in range(size)], log_multiplicity
 
 
-def added(first: Signed, second: Signed) -> Signed:
-    """Return the sum of two signed sums."""
-    out = dict(first)
-    for v, a in second.items():
-        out[v] = out.get(v, 0) + a
-        if not out[v]:
-            del out[v]
-    return out
+def sum_of(one: Span, two: Span) -> Span:
+    """Add two spans."""
+    signed = dict(one[0])
+    for v, a in two[0].items():
+        signed[v] = signed.get(v, 0) + a
+        if not signed[v]:
+            del signed[v]
+    return signed, one[1] + two[1], one[2] + two[2]
 
 
-def place_box(
-    rows: tuple[Row, ...], unary: Unary, fixed: npt.NDArray[np.bool_], budget: float
-) -> Box:
+def turned(span: Span, sign: int) -> Span:
+    """Multiply a span by 1 or -1."""
+    if sign > 0:
+        return span
+    return {v: -a for v, a in span[0].items()}, -span[2], -span[1]
+
+
+def place_box(rows: tuple[Row, ...], unary: Unary, fixed: BoolArray, budget: float) -> Box:
     """Place windows for all variables."""
     spans, log_multiplicity = _spans_of(rows, unary, fixed)
     found: dict[tuple[float, ...], _Law] = {}

@@ -5,40 +5,36 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.kernels.network import cutset
 from congenial.kernels.network.records import BranchLinks, BranchState, BranchTables, TalliedWindows
 from congenial.kernels.numerics import laws
 from congenial.sum_network.cutset.boxes import Box
-from congenial.sum_network.cutset.systems import Row
+from congenial.sum_network.cutset.systems import Row, rows_touching
 from congenial.sum_network.cutset.table_list import Compiler
 from congenial.sum_network.weights import Unary
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class Branches:
     """A program of tables, see `kernels.network.cutset`; constant tables are filled in."""
 
-    cut: tuple[int, ...]  # Variables that are held.
-    # shapes (rows, cut) and (rest, cut): Contributions of held variables to sums with other
-    # variables, and to sums without.
-    coefficients: IntArray
-    checks: IntArray
+    cut: tuple[int, ...]  # Variables that the cut set assigns.
+    coefficients: IntArray  # shape (rows, cut): Their coefficients in sums with other variables.
+    checks: IntArray  # shape (rest, cut): And in sums without.
     links: BranchLinks
-    windows: TalliedWindows  # Those of the tally are 0 and 0 where there is none.
-    state: BranchState  # Filled tables, that the kernels go on from.
-    # shape (tables,): The variable whose weight a UNARY table holds (-1 for none) at
-    # ``orientation * value``.
+    windows: TalliedWindows  # Tallies of tables without a tally are from 0 to 0.
+    state: BranchState  # Filled tables, from which the kernels continue.
+    # shape (tables,): The variable whose weight at ``orientation * value`` a UNARY table has; -1
+    # for none.
     variable: IntArray
     orientation: IntArray
-    moving: npt.NDArray[np.bool_]  # shape (tables,): Whether a held value can change the table.
+    moving: BoolArray  # shape (tables,): Whether an assignment can change the table.
     roots: IntArray  # Tables of the variables at the top; the one asked for comes last.
-    # shape (tables,): How far below the largest the smallest weight of a UNARY table may lie, in
-    # logarithms.
+    # shape (tables,): Largest minus smallest log weight of a UNARY table.
     depth: FloatArray
-    events: int  # Sums that a window cuts off.
+    events: int  # Events that windows exclude.
 
     @property
     def op(self) -> IntArray:
@@ -66,7 +62,7 @@ class Branches:
 
     @property
     def terms(self) -> IntArray:
-        """Number of products that are added up to an entry of each table, at most."""
+        """Largest number of products that are added up to an entry of each table."""
         left, right = self.links.left, self.links.right
         fewer = np.minimum(self.width[left], self.width[right])
         of_tallies = np.minimum(self.tallies[left], self.tallies[right])
@@ -84,7 +80,7 @@ class Branches:
 
     @property
     def work(self) -> int:
-        """Multiplications that one assignment takes at most, no table shared with another."""
+        """Multiplications for one assignment that shares no table with another."""
         return int(self._products[self.moving].sum()) + self.op.size
 
     @property
@@ -110,18 +106,14 @@ def compile_branches(
     *,
     fill: bool = True,
 ) -> Branches:
-    """Compile the forest that is left of `rows` when the variables of `cut` are held."""
-    held = {v: j for j, v in enumerate(cut)}
-    open_rows = [{v: a for v, a in row.items() if v not in held} for row in rows]
+    """Compile the forest that remains of `rows` when the variables of `cut` are assigned."""
+    at = {v: j for j, v in enumerate(cut)}
+    open_rows = [{v: a for v, a in row.items() if v not in at} for row in rows]
     coefficients = np.zeros((len(rows), len(cut)), dtype=np.int64)
     for k, row in enumerate(rows):
-        for v, a in row.items():
-            if v in held:
-                coefficients[k, held[v]] = a
-    touching: dict[int, list[int]] = {}
-    for k, row in enumerate(open_rows):
-        for v in row if k != tally else ():
-            touching.setdefault(v, []).append(k)
+        for v in row.keys() & at.keys():
+            coefficients[k, at[v]] = row[v]
+    touching = rows_touching([{} if k == tally else row for k, row in enumerate(open_rows)])
     entering = {} if tally is None else open_rows[tally]
     build = Compiler(box)
     seen: set[int] = set()
@@ -129,7 +121,7 @@ def compile_branches(
     found = [
         _compile_component(build, start, open_rows, touching, coefficients, entering, seen)
         for start in [*first, *free]
-        if start not in held and start not in seen
+        if start not in at and start not in seen
     ]
     roots = [t for t, enters in found if not enters]
     tallied = [t for t, enters in found if enters]
@@ -137,7 +129,7 @@ def compile_branches(
         roots = roots[1:] + roots[:1]
     if tallied and tally is not None:
         closed = build.close(tallied, tally, shifted=bool(coefficients[tally].any()))
-        # the root asked for comes last: the first of those tallied, or one without a tally
+        # the root asked for comes last: the first part of the tally, or one outside the tally
         roots = [*roots, closed] if found[0][1] else [closed, *roots]
     empty = [k for k, row in enumerate(open_rows) if not row]
     unary = box.unary if weights is None else weights
@@ -195,7 +187,7 @@ def _filled(
     hi[:] = np.maximum(hi, lo - 1)
     columns["tally_hi"] = np.maximum(columns["tally_hi"], columns["tally_lo"] - 1)
     width = (hi - lo + 1) * (columns["tally_hi"] - columns["tally_lo"] + 1)
-    offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
+    offset = np.cumsum(width) - width
     table = np.zeros(int(width.sum()) if fill else 0)
     depth = np.zeros(op.size)
     start, stop = np.zeros(op.size, dtype=np.int64), width.copy()

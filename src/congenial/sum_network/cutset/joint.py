@@ -14,16 +14,17 @@ from congenial.sum_network.weights import Unary
 from congenial.types import FloatArray, IntArray
 
 MOST_NODES = 3
+JointLaw = tuple[tuple[IntArray, ...], FloatArray]
 
 
 def joint_law(
     system: SumSystem, unary: Unary, counts: IntArray, nodes: list[int], tally: int | None = None
-) -> tuple[tuple[IntArray, ...], FloatArray]:
+) -> JointLaw:
     """Return the joint law of one to three released values.
 
     All values of all nodes but the last are enumerated, together with a cut set if the sums have
-    cycles. Tables that do not depend on a node's value are shared. The cost is the number of these
-    assignments times the tables between the nodes, plus all tables once.
+    cycles. The cost is the number of these assignments times the tables between the nodes, plus all
+    tables once.
 
     Returns the values of each node, consecutive integers that carry all but 1e-12 of the mass, and
     the probabilities, with one axis a node.
@@ -42,22 +43,15 @@ def joint_law(
     return _trimmed(values, table.reshape(tuple(found[v].size for v in nodes)))
 
 
-def _trimmed(
-    values: tuple[IntArray, ...], table: FloatArray
-) -> tuple[tuple[IntArray, ...], FloatArray]:
+def _trimmed(values: tuple[IntArray, ...], table: FloatArray) -> JointLaw:
     """Remove values without probability at both ends of every axis."""
-    for axis in range(table.ndim):
-        others = tuple(i for i in range(table.ndim) if i != axis)
-        positive = np.flatnonzero(table.sum(axis=others) > 0)
-        keep = slice(positive[0], positive[-1] + 1)
-        values = tuple(v[keep] if i == axis else v for i, v in enumerate(values))
-        table = table[(slice(None),) * axis + (keep,)]
-    return values, table
+    keep = tuple(slice(at.min(), at.max() + 1) for at in np.nonzero(table > 0))
+    return tuple(v[ends] for v, ends in zip(values, keep, strict=True)), table[keep]
 
 
 def _joint_table(
-    system: SumSystem, unary: Unary, nodes: Sequence[int], tally: int | None = None
-) -> tuple[tuple[IntArray, ...], FloatArray]:
+    system: SumSystem, unary: Unary, nodes: Sequence[int], tally: int | None
+) -> JointLaw:
     """Return the joint law of variables: the window of each, and the table of probabilities."""
     *others, last = nodes
     found = weigh(system, unary, tuple(others), tally=tally)
@@ -73,10 +67,7 @@ def _joint_table(
         at = found.values[:, cut.index(last)] - windows[-1][0]
         np.add.at(belief, (group, at), np.exp(found.log_weight - reference))
     else:
-        free = system.free
-        branches = compile_branches(system.rows, box, free, cut, last, tally=tally)
+        branches = compile_branches(system.rows, box, system.free, cut, last, tally=tally)
         scratch = np.empty(found.values.shape[0])
         evaluate(branches, found.values, found.log_own, scratch, reference, group, belief)
-        if branches.orientation[branches.roots[-1]] < 0:
-            raise AssertionError("a root is read as it is")
     return windows, (belief / belief.sum()).reshape(shape)

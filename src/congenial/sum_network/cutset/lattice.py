@@ -12,16 +12,15 @@ from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.kernels.chains import lattice
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
-from congenial.sum_network.cutset.systems import Row, SumSystem
+from congenial.sum_network.cutset.systems import Row, SumSystem, rows_touching, substitute
 from congenial.sum_network.weights import Unary
 from congenial.types import BoolArray, IntArray
 
-# Limits: sums and their entries, entries of vectors, and products of these.
+# Limits: sums, their entries, entries of a basis, products to shorten it, and size of an entry.
 _MOST_ROWS = 1 << 11
 _MOST_GIVEN = 1 << 14
 _MOST_ENTRIES = 1 << 22
@@ -40,8 +39,7 @@ class Lattice:
 
     dimension: int  # Number of leading vectors that are a basis.
     start: IntArray  # shape (vectors + 1,): Where each vector's entries begin.
-    # `at` and `by`: shape (entries,): The variables of each vector, and its values there.
-    at: IntArray
+    at: IntArray  # shape (entries,): The variables of each vector, and its values there.
     by: IntArray
 
     @property
@@ -56,14 +54,13 @@ class Walk:
 
     lattice: Lattice
     direction: IntArray  # shape (chains, size): The sum of vectors that is being drawn.
-    # ndarray of bool, shape (chains,): Whether it has to have another vector.
-    grows: npt.NDArray[np.bool_]
+    grows: BoolArray  # shape (chains,): Whether the sum needs another vector.
 
     @staticmethod
     def of(found: Lattice, chains: int, size: int) -> Walk:
         """Return chains that have drawn nothing."""
-        nothing = np.zeros((chains, size), dtype=np.int64)
-        return Walk(found, nothing, np.ones(chains, dtype=np.bool_))
+        zero = np.zeros((chains, size), dtype=np.int64)
+        return Walk(found, zero, np.ones(chains, dtype=np.bool_))
 
     def sweep(self, unary: Unary, state: IntArray, source: Randomness) -> None:
         """Move the noise `state`, shape (chains, size), in place."""
@@ -83,7 +80,7 @@ def lattice_of(system: SumSystem, unary: Unary, counted: BoolArray) -> Lattice |
         return None
     measured = unary.kind[free] != laws.FLAT
     weight = np.where(measured, unary.scale[free], np.inf) ** -2.0
-    # those that are not measured have the last say
+    # unmeasured variables count least
     weight = np.maximum(weight, 1e-6 * float(weight[measured].min(initial=1.0)))
     basis = integer_kernel(system.rows, free.tolist(), weight.tolist())
     if basis is None:
@@ -103,9 +100,9 @@ def lattice_of(system: SumSystem, unary: Unary, counted: BoolArray) -> Lattice |
 
 
 def _short(basis: IntArray, counted: BoolArray) -> IntArray:
-    """Return a basis, and sums and differences that change no more of what is counted.
+    """Extend a basis by sums and differences that change no more of the counted variables.
 
-    Sums and differences of these as well, the shortest first, up to `_MOST_SHORT` vectors.
+    The shortest vectors are combined first, with all others found so far, up to `_MOST_SHORT`.
     """
     found = _one_way(basis)
     seen = {row.tobytes() for row in found}
@@ -140,16 +137,14 @@ def integer_kernel(
 ) -> IntArray | None:
     """Return a basis of the integer solutions of sums, shape (k, len(free)).
 
-    A variable is expressed by the others of its row, up to a multiple of its coefficient, which is
-    a new variable where that is not 1 or -1 (Knuth 1997, section 4.5.2).
-
-    Returns None if that would have more than 2^22 entries, or an entry beyond 2^31.
+    A variable is expressed by the others of its row. If its coefficient is not 1 or -1, the
+    expression holds up to a multiple of the coefficient, and the multiple is a new variable (Knuth
+    1997, section 4.5.2). Returns None if the basis would have more than 2^22 entries, or an entry
+    beyond 2^31.
     """
     left = {k: dict(row) for k, row in enumerate(rows) if row}
-    touching: dict[int, set[int]] = {v: set() for v in free}
-    for k, row in left.items():
-        for v in row:
-            touching[v].add(k)
+    touching = {v: set[int]() for v in free}
+    touching |= {v: set(of) for v, of in rows_touching(rows).items()}
     solved: list[tuple[int, Row]] = []
     fresh = max(free, default=-1) + 1
     ranks = dict(zip(free, rank, strict=True)) if len(rank) else dict.fromkeys(free, 0.0)
@@ -168,7 +163,7 @@ def integer_kernel(
             touching[fresh], ranks[fresh] = set(), ranks[v]
             fresh += 1
         for j in touching.pop(v):
-            entries += _replace(left[j], v, equals, touching, j)
+            entries += substitute(left[j], v, equals, touching, j)
             if not left[j]:
                 del left[j]
         solved.append((v, equals))
@@ -176,20 +171,6 @@ def integer_kernel(
         if entries > _MOST_ENTRIES:
             return None
     return _expressed(solved, free, sorted(touching))
-
-
-def _replace(row: Row, v: int, equals: Row, touching: dict[int, set[int]], k: int) -> int:
-    """Substitute the expression of v in row k; return the number of entries that this adds."""
-    before = len(row)
-    times = row.pop(v)
-    for w, a in equals.items():
-        row[w] = row.get(w, 0) + times * a
-        if row[w]:
-            touching[w].add(k)
-        else:
-            del row[w]
-            touching[w].discard(k)
-    return len(row) - before
 
 
 def _expressed(
@@ -209,6 +190,5 @@ def _expressed(
             return None
     basis = np.zeros((len(parameters), len(free)), dtype=np.int64)
     for column, v in enumerate(free):
-        for j, b in found[v].items():
-            basis[j, column] = b
+        basis[list(found[v]), column] = list(found[v].values())
     return basis

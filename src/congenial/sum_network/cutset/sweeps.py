@@ -21,7 +21,7 @@ from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
 from congenial.sum_network.weights import Unary
 from congenial.types import IntArray
 
-# Limits for blocks: entries of all tables, and multiplications in a sweep.
+# Limits: entries of the tables of all blocks, multiplications in a sweep, and number of blocks.
 _MOST_ENTRIES = 1 << 26
 _MOST_WORK = 1 << 24
 _MOST_BLOCKS = 16
@@ -34,8 +34,8 @@ Blocks = tuple[tuple[int, ...], ...]
 def choose_blocks(system: SumSystem) -> Blocks:
     """Return cut sets that together leave every variable free to move at least once.
 
-    Each set spares the variables that were cut most often so far; the order among equals comes
-    from a fixed scramble, so that blocks differ without any randomness.
+    Each set avoids the variables that were cut most often so far. A hash of the variable and the
+    block breaks ties, so that blocks differ without any randomness.
     """
     free = system.free
     times = dict.fromkeys(free, 0)
@@ -84,11 +84,11 @@ class Sweeps:
 
     def sweep(self, state: IntArray, source: Randomness) -> IntArray:
         """Draw every block once and move once along every vector, for all rows of `state`."""
+        chains, size = state.shape
         for branches, program in self.blocks:
             held = np.ascontiguousarray(state[:, list(branches.cut)])
-            words = source.bits(state.shape[0] * branches.choices)
-            words = words.reshape(state.shape[0], branches.choices)
-            fresh, whole = draw_forest(branches, state.shape[1], held, words, program)
+            words = source.bits(chains * branches.choices).reshape(chains, branches.choices)
+            fresh, whole = draw_forest(branches, size, held, words, program)
             # if no draw is possible within the windows, the chain stays
             state = np.where(whole[:, None], fresh, state)
         if self.walk is not None:
@@ -110,11 +110,10 @@ def compile_sweeps(
     """
     made: list[tuple[Branches, BranchTables]] = []
     entries = 0
-    free = system.free
     for cut in blocks:
         if box is None:
             raise AssertionError("blocks have windows")
-        branches = compile_branches(system.rows, box, free, cut, weights=unary)
+        branches = compile_branches(system.rows, box, system.free, cut, weights=unary)
         entries += branches.state.table.size
         if entries > _MOST_ENTRIES:
             raise UnsupportedError(

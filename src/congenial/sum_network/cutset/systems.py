@@ -10,23 +10,25 @@ more variable without noise: its *slack*, the excess over its bound.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.sparse_rows import invariant_rows, sparse_rows, structure_rows
 from congenial.sum_network.forest import SumForest, of_rows, of_tree
-from congenial.types import IntArray
+from congenial.types import BoolArray, IntArray
 
 Row = dict[int, int]
+Number = TypeVar("Number", int, Fraction)
 # Most rows among which rows that follow from others are searched for.
 _MOST_CORE = 400
-# Numbers of a chain in which sums that cross are compared.
+# Most entries of a workload's chain in which crossing sums are compared.
 _MOST_CHAIN = 2**12
 
 
@@ -39,24 +41,22 @@ class SumSystem:
     size: int  # Entries and, after them, slacks and block sums.
     # Entry -> -1 or 1; the rows are independent if the search for dependent ones was affordable.
     rows: tuple[Row, ...]
-    # ndarray of bool, shape (n + slacks,): Entries and slacks that keep the value of the data,
-    # which no row mentions.
-    fixed: npt.NDArray[np.bool_]
-    # The arrangement over `size` variables; None where the rows contain a cycle.
-    forest: SumForest | None
+    # shape (n + slacks,): Entries and slacks that keep the value of the data; no row has them.
+    fixed: BoolArray
+    forest: SumForest | None  # The arrangement of all variables; None if the rows have a cycle.
 
     @property
-    def every_fixed(self) -> npt.NDArray[np.bool_]:
+    def every_fixed(self) -> BoolArray:
         """Which variables keep the value of the data, shape (size,)."""
         return np.append(self.fixed, np.zeros(self.size - self.fixed.size, dtype=np.bool_))
 
     @property
     def free(self) -> list[int]:
-        """Variables that do not, block sums included."""
+        """Variables that do not keep the value of the data, block sums included."""
         return np.flatnonzero(~self.every_fixed).tolist()
 
     def name(self, v: int) -> str:
-        """Name a variable that is no entry."""
+        """Name a slack or a block sum."""
         past = v - self.n - self.slacks
         return f"slack of inequality {past + self.slacks}" if past < 0 else f"block sum {past}"
 
@@ -68,22 +68,25 @@ def sum_system(resolved: ResolvedInvariant) -> SumSystem:
     if plain and resolved.tree is not None:
         return SumSystem(n, 0, n, (), resolved.pinned, of_tree(resolved.tree))
     listed = invariant_rows(resolved)
-    # an entry may follow from several sums together, though from none of them alone; bounds may
-    # not hold of the data yet, and fix nothing here
+    # several sums together may determine an entry that none of them determines alone; the data may
+    # still violate bounds, which therefore determine nothing here
     unbounded = np.full(n, np.inf)
-    fixed = replace(resolved, lo=-unbounded, hi=unbounded).determined
-    fixed = _fixed_entries(listed, fixed)
-    rows = [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]
-    rows = [row for row in rows if row]
-    exceeding = _with_slacks(resolved, fixed)
+    fixed = replace(resolved, lo=-unbounded, hi=unbounded).determined.copy()
+    while alone := [i[~fixed[i]][0] for i, _ in listed if np.count_nonzero(~fixed[i]) == 1]:
+        fixed[alone] = True
+    rows = _free_rows(listed, fixed)
+    exceeding = [
+        row | {n + k: -1} if row else {}  # the sum equals its slack
+        for k, row in enumerate(_free_parts(sparse_rows(resolved.inequalities[0]), fixed))
+    ]
     rows += [row for row in exceeding if row]
     fixed = np.append(fixed, [not row for row in exceeding]).astype(np.bool_)
     size = n + slacks
     if cycle_closers(rows, range(size)):
         rows, size = _simplest(rows, size, _across(resolved, fixed))
-        while alone := {v for row in rows if len(row) == 1 for v in row if v < n + slacks}:
-            fixed[list(alone)] = True
-            rows = [{v: a for v, a in row.items() if v not in alone} for row in rows]
+        while single := {v for row in rows if len(row) == 1 for v in row if v < n + slacks}:
+            fixed[list(single)] = True
+            rows = [{v: a for v, a in row.items() if v not in single} for row in rows]
             rows = [row for row in rows if row]
     forest = None if cycle_closers(rows, range(size)) else of_rows(as_arrays(rows), size)
     return SumSystem(n, slacks, size, tuple(rows), fixed, forest)
@@ -94,36 +97,16 @@ def sums_of(resolved: ResolvedInvariant) -> SumSystem:
     system = sum_system(resolved)
     if resolved.sums is None or system.rows:
         return system
-    rows = [
-        {int(v): int(a) for v, a in zip(*row, strict=True) if not system.fixed[v]}
-        for row in structure_rows(resolved)
-    ]
-    return replace(system, rows=tuple(row for row in rows if row))
+    return replace(system, rows=tuple(_free_rows(structure_rows(resolved), system.fixed)))
 
 
-def _fixed_entries(
-    rows: list[tuple[IntArray, IntArray]], pinned: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
-    """Return which entries keep the value of the data.
-
-    They are those pinned, and those that a sum determines because all its others are fixed.
-    """
-    fixed = pinned.copy()
-    while True:
-        alone = [i[~fixed[i]][0] for i, _ in rows if np.count_nonzero(~fixed[i]) == 1]
-        if not alone:
-            return fixed
-        fixed[alone] = True
+def _free_parts(listed: list[tuple[IntArray, IntArray]], fixed: BoolArray) -> list[Row]:
+    """Return the entries of each row that are not fixed; some rows may have none."""
+    return [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]
 
 
-def _with_slacks(resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_]) -> list[Row]:
-    """Return every inequality as a sum that its slack equals; empty where all else is fixed."""
-    rows: list[Row] = []
-    for k, (indices, signs) in enumerate(sparse_rows(resolved.inequalities[0])):
-        pairs = zip(indices, signs, strict=True)
-        row = {int(v): int(a) for v, a in pairs if not fixed[v]}
-        rows.append(row | {resolved.n + k: -1} if row else {})
-    return rows
+def _free_rows(listed: list[tuple[IntArray, IntArray]], fixed: BoolArray) -> list[Row]:
+    return [row for row in _free_parts(listed, fixed) if row]
 
 
 def as_arrays(rows: list[Row]) -> list[tuple[IntArray, IntArray]]:
@@ -134,16 +117,13 @@ def as_arrays(rows: list[Row]) -> list[tuple[IntArray, IntArray]]:
     ]
 
 
-def cycle_closers(rows: list[Row] | tuple[Row, ...], order: range | list[int]) -> list[int]:
+def cycle_closers(rows: Sequence[Row], order: range | list[int]) -> list[int]:
     """Return the variables that close a cycle when variables are added in `order`.
 
     The remaining variables form a forest (Kruskal 1956). If every variable occurs in at most two
     rows and the order is from wide to narrow, no other such set has a smaller product of widths.
     """
-    touching: dict[int, list[int]] = {}
-    for k, row in enumerate(rows):
-        for v in row:
-            touching.setdefault(v, []).append(k)
+    touching = rows_touching(rows)
     above = list(range(len(rows)))
 
     def top(k: int) -> int:
@@ -165,17 +145,8 @@ def cycle_closers(rows: list[Row] | tuple[Row, ...], order: range | list[int]) -
 
 def on_cycles(rows: tuple[Row, ...], most: int) -> list[int]:
     """Return up to `most` rows on cycles, first those whose removal leaves the fewest cycles."""
-    count = Counter(v for row in rows for v in row)
-    left = set(range(len(rows)))
-    while True:
-        off = [k for k in left if sum(count[v] > 1 for v in rows[k]) < 2]
-        if not off:
-            break
-        for k in off:
-            left.discard(k)
-            count.subtract(rows[k].keys())
     order = range(max((v for row in rows for v in row), default=-1) + 1)
-    tried = sorted(left)[: 4 * most]
+    tried = _pruned(rows, lambda shared, _: shared < 2)[: 4 * most]
     closers = {
         k: len(cycle_closers([row for j, row in enumerate(rows) if j != k], order)) for k in tried
     }
@@ -197,11 +168,11 @@ def _simplest(rows: list[Row], n: int, further: list[Row]) -> tuple[list[Row], i
     return plain, size
 
 
-def _across(resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_]) -> list[Row]:
+def _across(resolved: ResolvedInvariant, fixed: BoolArray) -> list[Row]:
     """Return sums of one margin's entries that another, exact margin fixes.
 
-    Two margins that cross count the same records wherever cells are connected by entries of
-    either: a sum fixed in all entries of one is fixed in the sum over the other.
+    Entries of two crossing margins that share cells, directly or through other entries, count the
+    same records. If all these entries of one margin are fixed, so is their sum in the other.
     """
     workload = resolved.workload
     if workload is None or resolved.sums is None or workload.chain.size > _MOST_CHAIN:
@@ -219,7 +190,7 @@ def _across(resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_]) -> list[R
 
 
 def _connected(one: IntArray, other: IntArray) -> list[set[tuple[int, int]]]:
-    """Pairs of entries that count a cell both, in sets of those that are connected."""
+    """Return the pairs of entries that share a cell, grouped by connection."""
     pairs = set(zip(one.tolist(), other.tolist(), strict=True))
     touching: dict[int, list[tuple[int, int]]] = {}
     for pair in pairs:
@@ -249,10 +220,7 @@ def simplified(rows: list[Row], n: int) -> tuple[list[Row], int]:
 
 def _differences(rows: list[Row]) -> list[Row]:
     """Replace rows by their difference (or sum) with another while that leaves fewer entries."""
-    touching: dict[int, set[int]] = {}
-    for k, row in enumerate(rows):
-        for v in row:
-            touching.setdefault(v, set()).add(k)
+    touching = {v: set(of) for v, of in rows_touching(rows).items()}
     waiting = sorted(range(len(rows)), key=lambda k: len(rows[k]))
     while waiting:
         k = waiting.pop(0)
@@ -308,10 +276,7 @@ def _shared(rows: list[Row], size: int) -> tuple[list[Row], int]:
 
     s entries in two rows close s - 1 cycles; their sum, as one variable, closes none.
     """
-    touching: dict[int, set[int]] = {}
-    for k, row in enumerate(rows):
-        for v in row:
-            touching.setdefault(v, set()).add(k)
+    touching = {v: set(of) for v, of in rows_touching(rows).items()}
     pairs = Counter(pair for of in touching.values() for pair in combinations(sorted(of), 2))
     waiting = [(-count, pair) for pair, count in pairs.items() if count > 1]
     heapify(waiting)
@@ -343,47 +308,69 @@ def _shared(rows: list[Row], size: int) -> tuple[list[Row], int]:
 
 def _independent(rows: list[Row]) -> list[Row]:
     """Drop rows that follow from shorter ones, by elimination in fractions."""
-    inner = _core(rows)
+    # a row with an entry that no other row has is independent of the others
+    inner = _pruned(rows, lambda shared, entries: shared < entries)
     if len(inner) > _MOST_CORE:
         return rows
     dropped = set()
     reduced: dict[int, dict[int, Fraction]] = {}  # pivot -> row
+    occurs = Counter(v for k in inner for v in rows[k])
     for k in sorted(inner, key=lambda k: len(rows[k])):
         row = {v: Fraction(a) for v, a in rows[k].items()}
         while row:
             pivot = next((v for v in row if v in reduced), None)
-            if pivot is None:
-                reduced[_private(row, rows, inner)] = row
+            if pivot is None:  # a rare entry as pivot keeps the elimination sparse
+                reduced[min(row, key=lambda v: (occurs[v], v))] = row
                 break
             other = reduced[pivot]
             factor = row[pivot] / other[pivot]
             for v, a in other.items():
-                left = row.get(v, Fraction(0)) - factor * a
-                if left:
-                    row[v] = left
-                else:
-                    row.pop(v, None)
+                row[v] = row.get(v, Fraction(0)) - factor * a
+                if not row[v]:
+                    del row[v]
         if not row:
             dropped.add(k)
     return [row for k, row in enumerate(rows) if k not in dropped]
 
 
-def _private(row: dict[int, Fraction], rows: list[Row], core: list[int]) -> int:
-    """Return the entry of a row that occurs in the fewest other rows, for sparse elimination."""
-    return min(row, key=lambda v: (sum(v in rows[k] for k in core), v))
+def _pruned(rows: Sequence[Row], leave: Callable[[int, int], bool]) -> list[int]:
+    """Return the rows that remain after repeatedly removing those that `leave`.
 
-
-def _core(rows: list[Row]) -> list[int]:
-    """Return the rows that remain after repeatedly removing rows with an entry of their own.
-
-    A row with an entry that no other row has is independent of the others.
+    `leave` takes a row's number of entries that other remaining rows have, and of all its entries.
     """
-    count: Counter[int] = Counter(v for row in rows for v in row)
+    count = Counter(v for row in rows for v in row)
     left = set(range(len(rows)))
-    while True:
-        alone = [k for k in left if any(count[v] == 1 for v in rows[k])]
-        if not alone:
-            return sorted(left)
-        for k in alone:
+    while off := [k for k in left if leave(sum(count[v] > 1 for v in rows[k]), len(rows[k]))]:
+        for k in off:
             left.discard(k)
             count.subtract(rows[k].keys())
+    return sorted(left)
+
+
+def substitute(
+    row: dict[int, Number],
+    v: int,
+    equals: Mapping[int, Number],
+    touching: dict[int, set[int]],
+    k: int,
+) -> int:
+    """Substitute the expression of v in row k; return the number of entries that this adds."""
+    before = len(row)
+    times = row.pop(v)
+    for w, a in equals.items():
+        row[w] = row[w] + times * a if w in row else times * a
+        if row[w]:
+            touching[w].add(k)
+        else:
+            del row[w]
+            touching[w].discard(k)
+    return len(row) - before
+
+
+def rows_touching(rows: Sequence[Mapping[int, object]]) -> dict[int, list[int]]:
+    """Return the rows that have each variable."""
+    touching: dict[int, list[int]] = {}
+    for k, row in enumerate(rows):
+        for v in row:
+            touching.setdefault(v, []).append(k)
+    return touching

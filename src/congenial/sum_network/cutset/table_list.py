@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from congenial.kernels.network import cutset
-from congenial.sum_network.cutset.boxes import Box, Signed, added
-
-# A signed sum of measured variables, and the range that other variables add.
-Span = tuple[Signed, int, int]
-NOTHING: Span = ({}, 0, 0)
+from congenial.sum_network.cutset.boxes import NOTHING, Box, Span, sum_of, turned
 
 
 class Compiler:
@@ -15,13 +11,8 @@ class Compiler:
 
     def __init__(self, box: Box) -> None:
         self.box = box
-        self.columns: dict[str, list[int]] = {
-            name: []
-            for name in (
-                *("op", "left", "right", "sign", "row", "lo", "hi", "tally_lo", "tally_hi"),
-                *("variable", "flip"),
-            )
-        }
+        names = "op left right sign row lo hi tally_lo tally_hi variable flip"
+        self.columns: dict[str, list[int]] = {name: [] for name in names.split()}
         self.moving: list[bool] = []
         self.spans: list[Span] = []
         self.tally_spans: list[Span] = []
@@ -39,11 +30,11 @@ class Compiler:
         **more: int,
     ) -> int:
         """Append a table; return its number."""
-        given = {"op": op, "lo": lo, "hi": hi, **more}
+        default = {"left": 0, "right": 0, "sign": 1, "row": 0, "variable": -1, "flip": 1}
+        given = default | {"op": op, "lo": lo, "hi": hi, **more}
         given["tally_lo"], given["tally_hi"], tally_span = tallied
-        rest = {"left": 0, "right": 0, "sign": 1, "row": 0, "variable": -1, "flip": 1}
         for name, column in self.columns.items():
-            column.append(given.get(name, rest.get(name, 0)))
+            column.append(given[name])
         self.moving.append(moving)
         self.spans.append(span)
         self.tally_spans.append(tally_span)
@@ -54,14 +45,14 @@ class Compiler:
         lo, hi = int(self.box.lo[v]), int(self.box.hi[v])
         if flip < 0:
             lo, hi = -hi, -lo
-        span = _turned(self.box.spans[v], flip)
+        span = turned(self.box.spans[v], flip)
         return self.add(cutset.UNARY, lo, hi, span, moving=False, variable=v, flip=flip)
 
     def merge(self, a: int, b: int) -> int:
         """Append the law of the sum of two tables."""
         col = self.columns
         lo, hi = col["lo"][a] + col["lo"][b], col["hi"][a] + col["hi"][b]
-        span = _sum(self.spans[a], self.spans[b])
+        span = sum_of(self.spans[a], self.spans[b])
         lo, hi = self._within(lo, hi, span)
         moving = self.moving[a] or self.moving[b]
         return self.add(cutset.MERGE, lo, hi, span, moving, self._joined(a, b), left=a, right=b)
@@ -70,27 +61,21 @@ class Compiler:
         """Multiply a variable's table by the law of a sum below it."""
         lo, hi, span = self.columns["lo"][t], self.columns["hi"][t], self.spans[t]
         moving = self.moving[t] or self.moving[below] or shifted
-        tallied = self._joined(t, below)
-        return self.add(
-            cutset.READ, lo, hi, span, moving, tallied, left=t, right=below, sign=sign, row=row
-        )
+        links = {"left": t, "right": below, "sign": sign, "row": row}
+        return self.add(cutset.READ, lo, hi, span, moving, self._joined(t, below), **links)
 
     def enter(self, t: int, sign: int) -> int:
         """Add a variable's value, times `sign`, to the tally."""
-        col = self.columns
-        lo, hi = col["lo"][t], col["hi"][t]
+        lo, hi = self.columns["lo"][t], self.columns["hi"][t]
         ends = sorted((sign * lo, sign * hi))
-        span = _sum(self.tally_spans[t], _turned(self.spans[t], sign))
-        low, high = self._within(col["tally_lo"][t] + ends[0], col["tally_hi"][t] + ends[1], span)
-        tallied = (low, high, span)
-        moving = self.moving[t]
-        return self.add(
-            cutset.ENTER, lo, hi, self.spans[t], moving, tallied, left=t, right=t, sign=sign
-        )
+        low, high, span = self._tally(t)
+        span = sum_of(span, turned(self.spans[t], sign))
+        tallied = (*self._within(low + ends[0], high + ends[1], span), span)
+        links = {"left": t, "right": t, "sign": sign}
+        return self.add(cutset.ENTER, lo, hi, self.spans[t], self.moving[t], tallied, **links)
 
     def close(self, parts: list[int], row: int, *, shifted: bool) -> int:
-        """Bring the tallies of all parts to their total; the first part's value is left."""
-        col = self.columns
+        """Close the tallies of all parts at their total; the table has the first part's value."""
         first, *others = parts
         sums = [
             self.add(cutset.SUM, 0, 0, NOTHING, self.moving[t], self._tally(t), left=t, right=t)
@@ -98,17 +83,17 @@ class Compiler:
         ]
         rest = self.merge_all(sums)
         moving = self.moving[first] or self.moving[rest] or shifted
-        lo, hi, span = col["lo"][first], col["hi"][first], self.spans[first]
-        return self.add(cutset.CLOSE, lo, hi, span, moving, left=first, right=rest, row=row)
+        window = self.columns["lo"][first], self.columns["hi"][first], self.spans[first]
+        return self.add(cutset.CLOSE, *window, moving, left=first, right=rest, row=row)
 
     def _tally(self, t: int) -> tuple[int, int, Span]:
         return self.columns["tally_lo"][t], self.columns["tally_hi"][t], self.tally_spans[t]
 
     def _joined(self, a: int, b: int) -> tuple[int, int, Span]:
         one, two = self._tally(a), self._tally(b)
-        span = _sum(one[2], two[2])
         if one == two == (0, 0, NOTHING):
             return one
+        span = sum_of(one[2], two[2])
         return *self._within(one[0] + two[0], one[1] + two[1], span), span
 
     def _within(self, lo: int, hi: int, span: Span) -> tuple[int, int]:
@@ -133,13 +118,3 @@ class Compiler:
             pairs = [self.merge(a, b) for a, b in zip(group[::2], group[1::2], strict=False)]
             group = pairs + (group[-1:] if len(group) % 2 else [])
         return group
-
-
-def _sum(one: Span, two: Span) -> Span:
-    return added(one[0], two[0]), one[1] + two[1], one[2] + two[2]
-
-
-def _turned(span: Span, way: int) -> Span:
-    if way > 0:
-        return span
-    return {v: -a for v, a in span[0].items()}, -span[2], -span[1]
