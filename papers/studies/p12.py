@@ -303,8 +303,8 @@ def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
         f"populous, {large['exact, ε = 0.5']:.1f}, {large['exact, ε = 1']:.1f} and "
         f"{large['NNL2, ε = 1']:.1f}. With the same noise, conditioning has the smaller error. "
         f"But the bounds at 0 raise its stated ε to {cost_of_bounds(1.0):.2f} times that of its "
-        f"noise at ε = 1 for each cell, and to {cost_of_bounds(0.5):.2f} times at ε = 0.5; that of NNL2 "
-        "stays the same.",
+        f"noise at ε = 1 for each cell, and to {cost_of_bounds(0.5):.2f} times at ε = 0.5; that of "
+        "NNL2 stays the same.",
         f"**California.** The Census Bureau's own release is {truth[3]:.0f} off a county's table "
         "on average (L1 over 46 cells) and changes the total of "
         f"{int(str(truth[2])) - int(str(truth[6]))} of {truth[2]} counties. Exact conditioning "
