@@ -30,27 +30,26 @@ MET = {True: "met", False: "**not met**", None: ""}
 _INTRO = """\
 # Benchmarks
 
-Written by `make benchmark`; do not edit. Each number was measured in the run named here and stands
-beside the target it was to reach.
+Written by `make benchmark`; do not edit. Each number was measured in the run named here. Its target
+is beside it.
 
 ## How it is measured
 
-- Every case runs in a process of its own, kept to one core and one thread, with a limit of time.
-  Kernels are loaded before the clock starts. Times are processor time: what other processes take
-  away is left out.
-- "× noise" is a time over that of unconstrained noise for as many leaves, drawn in the same process
-  as the difference of two geometric variables by numpy. Ours and the peer take turns; the number
-  is the median of the rounds' ratios, followed by the smallest and the largest. The first round
-  is left out where there are three or more.
-- The first draw runs from `condition(M, C)` to the released vector, upward pass included. Where
-  bounds make the law depend on the data, further draws are those of one call with `size`, which
-  shares the upward pass. All random words come from the operating system, as in a release. The
-  noise is discrete Laplace of scale 2 unless another is named.
-- Growth is that of the fastest rounds, with memory that the process has already: a virtual machine
-  may take longer to hand out gigabytes than it takes to fill them.
+- Every case runs in its own process on one core and one thread, with a limit of time. Kernels are
+  loaded before the clock starts. Times are processor time, which excludes other processes.
+- "× noise" is a time divided by the time of unconstrained noise for as many leaves, drawn by numpy
+  in the same process as the difference of two geometric variables. Ours and the peer take turns.
+  The number is the median of the rounds' ratios, followed by the smallest and the largest. If
+  there are three or more rounds, the first is left out.
+- The time of a first draw is from `condition(M, C)` to the released vector, and includes the upward
+  pass. If bounds make the law depend on the data, further draws are those of one call with `size`,
+  which needs one upward pass. All random words come from the operating system, as in a release.
+  The noise is discrete Laplace of scale 2 unless another is named.
+- Growth uses the fastest rounds and memory that the process already has: a virtual machine may take
+  longer to provide gigabytes than a draw takes to fill them.
 - Chains get the continuous law of the same scale, without the rounding to integers. Their
   effective draws are the smallest bulk effective sample size over the leaves, of four chains
-  started apart; warm-up, tuning and compiling are left out of their time.
+  with different starts. Their time excludes warm-up, tuning and compiling.
 """
 
 

@@ -1,6 +1,6 @@
 """Draws of a small table whose two crossing margins are exact, every count at least 0.
 
-The sums have cycles: some counts are held at each of their values in turn, and the rest is a
+The sums have cycles. Some counts are fixed at each of their values in turn, and the rest is a
 forest. Counts are Poisson(3), the noise is discrete Laplace of scale 2 at every count.
 """
 

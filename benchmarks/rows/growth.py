@@ -1,9 +1,9 @@
-"""Time of the first draw from 10^4 to 10^7 leaves: that it is linear.
+"""Time of the first draw from 10^4 to 10^7 leaves, which is linear.
 
-The trees have the same four levels and the same fan-out below the root, so that only the number
-of leaves differs. What a draw frees stays with the process: a virtual machine may take longer to
-hand out the gigabytes of ten million leaves than it takes to fill them, and would each time anew.
-The first round, which waits for them, is left out where there are three or more.
+The trees have the same four levels and the same fan-out below the root, so only the number of
+leaves differs. The process keeps the memory that a draw frees. A virtual machine may take longer to
+provide the gigabytes of ten million leaves than a draw takes to fill them. The first round, which
+waits for this memory, is left out if there are three or more rounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Effective draws a second of three chains on the 270-node taxi tree, to set beside row `taxi`."""
+"""Effective draws a second of three chains on the 270-node taxi tree, to compare with `taxi`."""
 
 from __future__ import annotations
 

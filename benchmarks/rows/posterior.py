@@ -1,9 +1,8 @@
 """Laws of all counts under a prior of splits fitted to noisy values, beside projections.
 
 A county's census blocks and the taxi trips by zone, with discrete Laplace noise at every node, the
-root exact and no count negative. "Ours" fits the prior, works out the law of every count, and finds
-the table of least expected absolute error; projections of the same noisy values end in integers
-too.
+root exact and no count negative. "Ours" fits the prior, computes the law of every count, and finds
+the table of least expected absolute error. Projections of the same noisy values are integers, too.
 """
 
 from __future__ import annotations

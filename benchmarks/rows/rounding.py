@@ -1,8 +1,8 @@
 """Whole-tree rounding of a point that adds up, root exact, every count at least 0.
 
-Ours is all that `project(..., integer=True)` does with a kept projector: the point found again, the
-integers of least summed change, their certificate, and random words for ties. HiGHS is given its
-matrices. Unbiased rounding is that of `round_unbiased`, setting up included.
+Ours is all of `project(..., integer=True)` with a kept projector: the point found again, the
+integers of least summed change, their certificate, and random words for ties. HiGHS gets its
+matrices. Unbiased rounding is that of `round_unbiased`, including its setup.
 """
 
 from __future__ import annotations

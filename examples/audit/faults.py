@@ -258,7 +258,7 @@ def row(case: Case) -> str:
 
 def table(some: Iterable[Case]) -> str:
     """Return the table of some cases in Markdown."""
-    head = "| fault | groups × leaves | law told | found |\n| --- | --- | --- | --- |\n"
+    head = "| fault | groups × leaves | law given | found |\n| --- | --- | --- | --- |\n"
     return head + "".join(map(row, some))
 
 

@@ -165,13 +165,13 @@ def _claims(verdicts: dict[str, Verdict], controls: dict[str, Verdict]) -> Exhib
         ),
         tuple(rows),
         (
-            "A statement that holds was true in every case tried, which is no proof. One that "
-            "fails is refuted by its counterexample, the shortest that was found.",
-            "Who says so: a paper; a paper read otherwise than its own proof or use needs; a "
-            "paper denies that it holds in general; or a statement of ours, where corrected means "
-            "that it mends one of a paper's, or a reading of it, and stronger that it asks more.",
-            "The last column counts the cases in which the same trial refutes a statement known "
-            "to be false: conditioning put for imaging, a condition left out.",
+            "A statement that holds was true in every case tried, which is no proof. A statement "
+            "that fails is refuted by its counterexample, the shortest that was found.",
+            "Who says so: a paper; a paper, read differently from what its own proof or use needs; "
+            "a paper that denies it in general; or we. Ours, corrected: it corrects a statement of "
+            "a paper or a reading of it. Ours, stronger: it claims more.",
+            "The last column counts the cases in which the same trial refutes a statement that is "
+            "known to be false, with conditioning instead of imaging, or without a condition.",
         ),
     )
 
@@ -319,9 +319,10 @@ def _postulates(seed: int, cases: int) -> Exhibit:
         for _ in range(cases):
             prior, reserve = _hierarchy(draws, CORE if name == "screened" else every)
             for postulate, breach in broken(prior, rule(prior, reserve)).items():
-                told = f"believed {_set(prior.support)}, told " + " and ".join(map(_set, breach))
-                kept = found.get((name, postulate), told)
-                found[name, postulate] = min(kept, told, key=lambda text: (len(text), text))
+                learnt = " and ".join(map(_set, breach))
+                case = f"believed {_set(prior.support)}, learnt {learnt}"
+                kept = found.get((name, postulate), case)
+                found[name, postulate] = min(kept, case, key=lambda text: (len(text), text))
     return Exhibit(
         "postulates",
         "Postulates of revision, by all events of four worlds",
@@ -366,14 +367,14 @@ def _findings(
     return (
         f"{len(verdicts)} statements were tried on {cases} random finite laws each, in exact "
         f"arithmetic: {len(verdicts) - len(failing)} held in every case and {len(failing)} were "
-        f"refuted. Of the {len(controls)} trials of statements that hold, {caught} refute the "
-        "false statement that controls them.",
+        f"refuted. {len(controls)} true statements are paired with a false variant each, and "
+        f"{caught} of these variants were refuted.",
         f"Of the {every['the paper']} that a paper makes, {len(by['the paper'])} were refuted: "
-        f"{'; '.join(by['the paper'])}. What the papers say does not hold in general was refuted "
-        f"in {len(by['the paper denies it'])} of {every['the paper denies it']} statements.",
-        f"{every['the paper, read otherwise']} statements take words of a paper in another "
-        "reading than the one that its own proof or use needs. These are remarks on wording, not "
-        f"errors: {len(by['the paper, read otherwise'])} of them were refuted "
+        f"{'; '.join(by['the paper'])}. Of the {every['the paper denies it']} that the papers deny "
+        f"in general, {len(by['the paper denies it'])} were refuted.",
+        f"{every['the paper, read otherwise']} statements read words of a paper differently from "
+        "what its own proof or use needs. These are remarks on wording, not errors: "
+        f"{len(by['the paper, read otherwise'])} of them were refuted "
         f"({'; '.join(by['the paper, read otherwise'])}).",
         *(_topic(verdicts, items) for items in _TOPICS),
         f"One pinned total and no negative cell: gamma was enumerated for {len(costs)} "

@@ -149,22 +149,23 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
         "errors", "Error beside the best projection", draw, size=(4.2 * len(found), 4.2)
     )
     findings = (
-        "Every table is released at a final epsilon by every method, and all but conditioning get "
+        "Every method releases every table at a final epsilon. All methods except conditioning get "
         "the same measurements: discrete Laplace noise, the same share of epsilon at each level, "
         "one record substituted for another, and the root published exactly. No count may be "
         "negative. The table of least expected error is that of `method.name = 'posterior'` with "
-        "the loss `l1`. The noise of conditioning is wider, since bounds raise its loss; it and "
-        "the posterior under a prior of independent leaves are left out where leaves are many.",
+        "the loss `l1`. The noise of conditioning is wider, because bounds increase its loss. "
+        "Conditioning, and the posterior under a prior of independent leaves, are left out if "
+        "there are many leaves.",
         *(_told(world, made) for world, made in found),
         *(_told_of_laws(world, table) for world, table in known),
-        "The prior takes siblings as alike, up to their expected shares. Counts among many small "
-        "siblings are drawn towards these: errors of small counts are much smaller, and those of "
-        "some classes above them are larger. A projection with a smaller error at one level may "
-        "have moved counts of another level instead; the paragraphs above say by how much.",
-        "An interval around the measurement holds its count with the probability asked for, "
-        "whatever the count is. A posterior's interval is shorter, and holds on average over "
-        "counts like those of its prior, but not in every size class: a few large counts among "
-        "many small ones are drawn down. A release therefore has the former.",
+        "The prior takes siblings as alike, up to their expected shares. It draws a count among "
+        "many small siblings towards them. Errors of small counts are therefore much smaller, and "
+        "errors of some larger classes are larger. A projection with a smaller error at one level "
+        "may have a larger error at another level; the paragraphs above say by how much.",
+        "An interval around the measurement has the stated coverage for every true count. A "
+        "posterior's interval is shorter. It has the stated coverage on average over counts like "
+        "those of its prior, but not in every size class: a few large counts among many small ones "
+        "are drawn down. A release therefore has intervals around the measurements.",
     )
     title = "The table of least expected error, and the alternatives"
     return Study("best-table", title, findings, tuple(tables), (figure,))
@@ -229,9 +230,9 @@ def _told(world: World, made: Replicates) -> str:
         f"**{world.title[0].upper()}{world.title[1:]}.** The mean absolute error of counts by "
         f"{deepest} differs from that of the best of imaging and TopDown by {gains}. Of {cases} "
         "pairs of a level and an epsilon it is larger by more than two standard errors in "
-        f"{len(above)}{where}.{classes} Released intervals of 90% hold in at least "
-        f"{min(held):.1%} of the counts of every size class, and in at most "
-        f"{max(above_zero):.1%} of those above 0 where the noise has scale {_COARSE:g} or more."
+        f"{len(above)}{where}.{classes} Released intervals of 90% contain the true count for at "
+        f"least {min(held):.1%} of the counts of every size class, and for at most "
+        f"{max(above_zero):.1%} of those above 0 if the noise has scale {_COARSE:g} or more."
     )
 
 
@@ -281,10 +282,10 @@ def known_laws(world: World, made: Replicates) -> Exhibit:
     title = f"Error under known laws: {world.title}"
     columns = ("epsilon", "scale", TABLE, "best projection", "known laws", "difference, %")
     notes = (
-        f"Mean absolute error of a {world.level_names[-1]}. Under known laws it is the least that "
-        f"a measurement allows if the shares of all true counts are known in each of {_CLASSES} "
-        "classes of leaves, by the true mean of their siblings. The difference is from the best "
-        "projection.",
+        f"Mean absolute error of a {world.level_names[-1]}. Under known laws, it is the least "
+        "error given a measurement, if the shares of all true counts are known in each of "
+        f"{_CLASSES} classes of leaves, by the true mean of their siblings. The difference is from "
+        "the best projection.",
     )
     return Exhibit(f"{world.name}-known", title, columns, tuple(rows), notes)
 
@@ -294,11 +295,11 @@ def _told_of_laws(world: World, table: Exhibit) -> str:
     pairs = zip(table.column("difference, %"), table.column("epsilon"), strict=True)
     gains = ", ".join(f"{cast(float, gain):+.1f}% at {cast(float, at):g}" for gain, at in pairs)
     return (
-        f"**What a prior may gain: {world.title}.** Were the laws of all counts by "
-        f"{world.level_names[-1]} known, in each of {_CLASSES} classes by the mean of their "
-        f"siblings, the error given a count's own measurement would differ by {gains} from that of "
-        "the best of imaging and TopDown. A prior that gains more would have to "
-        "tell more of a count than its siblings and its parent do."
+        f"**The gain that a prior can have: {world.title}.** Suppose that the laws of all counts "
+        f"by {world.level_names[-1]} were known, in each of {_CLASSES} classes by the mean of "
+        "their siblings. The error given a count's own measurement would then differ by "
+        f"{gains} from that of the best of imaging and TopDown. A prior that gains more needs more "
+        "information about a count than its siblings and its parent give."
     )
 
 
@@ -366,8 +367,9 @@ def _tables(world: World, made: Replicates) -> Iterator[Exhibit]:
         tuple(errors),
         (
             f"{scales[0].upper()}{scales[1:]} at each level but the root's.",
-            "The difference is that of the table of least expected error from the best projection, "
-            "on the same measurements; its standard error takes counts as independent.",
+            "The difference is the error of the table of least expected error minus that of the "
+            "best projection, on the same measurements. Its standard error treats counts as "
+            "independent.",
         ),
     )
     yield Exhibit(
@@ -381,7 +383,7 @@ def _tables(world: World, made: Replicates) -> Iterator[Exhibit]:
         f"Intervals of 90%: {world.title}",
         ("epsilon", "counts", *(f"{k}: held" for k in kinds), *(f"{k}: width" for k in kinds)),
         tuple(covered),
-        ("Widths are the upper end less the lower.",),
+        ("A width is the upper end minus the lower end.",),
     )
 
 

@@ -249,13 +249,13 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
         "measurements of `examples/washington/plan.toml`; the true counts are those of 2010. "
         "`papers/studies/bureau_passes.py` follows Abowd et al. (2022) and lists the choices where "
         "the article is silent; PIQP solves its quadratic programmes and HiGHS its roundings.",
-        "The example shares the budget of a level alike among its margins, so that a total is "
-        "measured no better than a single cell. A pass that fixes totals first then leaves out "
-        "what the cells tell of them. How the two compare with more of the budget on totals was "
-        "not tried.",
+        "The example divides the budget of a level equally among its margins, so a total is "
+        "measured no better than a single cell. A pass that fixes totals first does not use the "
+        "information about totals in the cells. Larger shares of the budget for totals were not "
+        "tried.",
         *(_told(world, one) for world, one in found),
-        "Times are elapsed times: they alone differ when the command is run again. Ours uses the "
-        "threads of numba, two passes one process.",
+        "Times are elapsed times; only they differ when the command is run again. Ours uses the "
+        "threads of numba; two passes use one process.",
     )
     tables = [_errors(world, one) for world, one in found]
     rows: list[tuple[Cell, ...]] = []
@@ -275,7 +275,7 @@ def _told(world: World, found: Found) -> str:
     larger = [g for g in range(len(differ)) if differ[g] > _BEYOND * error[g]]
     text = (
         f"**{world.title}.** Of {len(differ)} groups of counts, two passes have larger errors than "
-        f"one by more than two standard errors in {len(larger)}, and smaller ones in "
+        f"one pass in {len(larger)}, by more than two standard errors, and smaller errors in "
         f"{len(smaller)}"
     )
     if smaller:
@@ -303,8 +303,8 @@ def _errors(world: World, found: Found) -> Exhibit:
     )
     number = len(found.error[OURS])
     notes = (
-        f"Mean absolute errors of {number} releases; the difference is that of two passes less "
-        "ours, with its standard error over the releases.",
+        f"Mean absolute errors of {number} releases. The difference is the error of two passes "
+        "minus ours, with its standard error over the releases.",
     )
     return Exhibit(
         f"{world.name}-errors", f"Mean absolute error: {world.title}", columns, tuple(rows), notes

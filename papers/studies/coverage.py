@@ -46,22 +46,22 @@ def run(
     found = measured(worlds, seed, effort, workers=workers, notify=notify)
     first, second = (f"{len(found[w.name][0].error):,}" for w in worlds)
     findings = (
-        f"Discrete Laplace noise of scale {SCALE:g} on every node; each interval is meant to hold "
-        f"the count with probability {1 - ALPHA:.0%}. {METHODS}, on zones alone: it is refused for "
-        "all the blocks, of which too many may be empty.",
+        f"Discrete Laplace noise of scale {SCALE:g} is added at every node. Each interval should "
+        f"contain the count with probability {1 - ALPHA:.0%}. {METHODS}. It is used for zones "
+        "only, and refused for all blocks, because too many of these may be empty.",
         f"Every method has {first} replicates on {zones.tree.leaves.size:,} zones and "
         f"{second} on {people.tree.leaves.size:,} blocks; standard errors are in the tables.",
         *(told(name, made) for name, made in found.items()),
-        "Bias by decile of the true count is not a fault of an estimate alone: the mean of any "
-        "proper posterior is drawn towards what is likely beforehand, so that it is above the "
-        "smallest counts and below the largest. What a user sees is the estimate. Where the prior "
-        "is right, counts are on average what their estimates say, whatever the estimate: the "
-        "tables by decile of the estimate are the ones to judge a prior by.",
-        "A conditioned release can be nearer to the counts than the best estimate from noise that "
-        "was not conditioned: its noise is drawn from the law at perfect agreement of all nodes.",
-        "Coverage of a posterior holds on average over counts like those of its prior, not in "
-        "every class of the true count: estimates are drawn towards their family, the more the "
-        "smaller the count. By class of the estimate it can be judged.",
+        "Bias by decile of the true count is not by itself a fault of an estimate. The mean of any "
+        "proper posterior is drawn towards counts that are likely under the prior, so it is above "
+        "the smallest counts and below the largest. A user sees only the estimate. If the prior is "
+        "right, the mean of the counts with a given estimate is that estimate. Therefore judge a "
+        "prior by the tables by decile of the estimate.",
+        "A conditioned release can be closer to the counts than the best estimate from noise that "
+        "was not conditioned: its noise is drawn from the law given that all nodes agree.",
+        "The coverage of a posterior is an average over counts like those of its prior. It differs "
+        "between classes of the true count, because estimates are drawn towards their family, the "
+        "more the smaller the count. Judge it by class of the estimate.",
     )
     shown = [table for w in worlds for table in tables(w.name, w.title, found[w.name])]
     title = "Coverage of intervals and bias of estimates, by size of the count"

@@ -80,8 +80,8 @@ def _coverages(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit,
             columns,
             tuple(given),
             (
-                "Columns are classes of the rounded estimate of a leaf, those below 0 in the "
-                "first; empty where some replicate has none.",
+                "Columns are classes of the rounded estimate of a leaf; those below 0 are in the "
+                "first. A cell is empty if a replicate has no such leaf.",
             ),
         ),
         Exhibit(
@@ -117,7 +117,7 @@ def _biases(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit, Ex
             f"Bias by decile of the estimate: {title}",
             ("method", "replicates", *deciles, end),
             tuple(given),
-            ("Of equal estimates those that come first in the tree are taken to be less.",),
+            ("Equal estimates are ordered as in the tree.",),
         ),
     )
 

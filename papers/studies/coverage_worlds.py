@@ -21,15 +21,14 @@ from papers.studies.study import replicates
 _WHOLE, _COUNTY = 0.05, "53067"
 _MOST_WORKERS = 8
 METHODS = (
-    "Conditioning draws releases of its own, once with sums alone and once with no count below 0 "
-    "too; all other methods are given the same measurements. The margins of conditioning that adds "
-    "up are exact, and so are those of measurements, from the law of their noise alone; those of "
-    "L2 take the spread of simulated images as that of a normal law. For conditioning on bounds, "
-    "for L2 with no count below 0 and for TopDown nothing proves theirs: they are the margins "
-    "without the bounds and those of one measurement, as a user might take them. The posterior of "
-    "the releases that were conditioned on bounds is that which `read_release` gives, fitted to "
-    "the released counts; the inversion of these gives the intervals that releases have, proved "
-    "for all counts"
+    "Conditioning draws its own releases: once with sums alone, and once also with no count below "
+    "0. All other methods get the same measurements. Error margins are exact for conditioning on "
+    "sums alone and for measurements, whose noise has a known law. For L2, they are those of a "
+    "normal law with the spread of simulated images. For conditioning on bounds, for L2 with no "
+    "count below 0 and for TopDown, no error margins are proved. The study takes those that a "
+    "user might take: the error margins without bounds, or those of one measurement. The posterior "
+    "of a release that was conditioned on bounds is that of `read_release`, fitted to the released "
+    "counts. Inversion gives the intervals of such releases, which are proved for all counts"
 )
 
 
@@ -135,24 +134,25 @@ def told(name: str, made: tuple[Tally, ...]) -> str:
         return f"{means[np.argmax(np.abs(means))]:+.2f}"
 
     return (
-        f"On {name}, the exact margins hold in {_range(free)} of the cases, whatever the class; "
-        f"those of the fitted posterior in {_range(fitted)}, of the flat one in {_range(flat)}; "
-        f"over all leaves in {free.covered[:, -1].mean():.1%}, {fitted.covered[:, -1].mean():.1%} "
-        f"and {flat.covered[:, -1].mean():.1%}. Those of the posterior of a release conditioned on "
-        f"bounds hold in {_range(table)}, over all leaves in {table.covered[:, -1].mean():.1%}, "
-        f"of sums above them, by level, in {_sums(table)}. {_of_inversion(by)}"
-        f"The least is {worst[least]:.1%}, of {least}. In the top decile of the true count the "
-        f"mean of the flat posterior is off by {at(flat.bias, -1)}, that of the fitted one by "
-        f"{at(fitted.bias, -1)}; in the top decile of the estimate by {at(flat.surplus, -1)} and "
-        f"{at(fitted.surplus, -1)}; in whichever decile of the estimate it is most, by "
-        f"{most(flat)} and {most(fitted)}. The mean absolute error of a leaf is "
-        f"{flat.error.mean():.2f} and {fitted.error.mean():.2f}, against "
-        f"{by['measurements'].error.mean():.2f} of measurements, "
-        f"{by['L2, normal'].error.mean():.2f} of L2, "
-        f"{by['L2 ≥ 0, normal'].error.mean():.2f} of L2 with no count below 0, "
-        f"{by['TopDown, raw noise'].error.mean():.2f} of TopDown, {free.error.mean():.2f} of "
-        f"conditioning and {by['conditioning, ≥ 0 too'].error.mean():.2f} of conditioning with no "
-        "count below 0."
+        f"On {name}, the coverage of exact error margins is {_range(free)} by class of the true "
+        f"count, and {free.covered[:, -1].mean():.1%} over all leaves. The coverage of the fitted "
+        f"posterior is {_range(fitted)} by class and {fitted.covered[:, -1].mean():.1%} over all "
+        f"leaves; that of the flat posterior {_range(flat)} and {flat.covered[:, -1].mean():.1%}. "
+        f"The posterior of a release conditioned on bounds has {_range(table)} by class, "
+        f"{table.covered[:, -1].mean():.1%} over all leaves, and {_sums(table)} by level for sums "
+        f"above the leaves. {_of_inversion(by)}"
+        f"The lowest coverage is {worst[least]:.1%}, of {least}. In the top decile of the true "
+        f"count, the mean of the flat posterior is off by {at(flat.bias, -1)}, and that of the "
+        f"fitted posterior by {at(fitted.bias, -1)}. In the top decile of the estimate, they are "
+        f"off by {at(flat.surplus, -1)} and {at(fitted.surplus, -1)}; in the decile of the "
+        f"estimate where each is off most, by {most(flat)} and {most(fitted)}. Mean absolute "
+        f"errors of a leaf: flat posterior {flat.error.mean():.2f}, fitted posterior "
+        f"{fitted.error.mean():.2f}, measurements {by['measurements'].error.mean():.2f}, L2 "
+        f"{by['L2, normal'].error.mean():.2f}, L2 with no count below 0 "
+        f"{by['L2 ≥ 0, normal'].error.mean():.2f}, TopDown "
+        f"{by['TopDown, raw noise'].error.mean():.2f}, conditioning {free.error.mean():.2f}, "
+        "conditioning with no count below 0 "
+        f"{by['conditioning, ≥ 0 too'].error.mean():.2f}."
     )
 
 
@@ -163,18 +163,18 @@ def _of_inversion(by: dict[str, Tally]) -> str:
     known = np.isfinite(found.width[:, -1])
     refused = int((~known).sum())
     if refused == known.size:
-        return "Its inversion is refused in every replicate, which counts as held. "
+        return "Inversion is refused in every replicate, which counts as covered. "
     levels = found.levels[known].mean(axis=0)
     without = (
-        f"It is refused in {refused:,} of the {known.size:,} replicates, which are left out here "
-        "and count as held, without an end, in the tables. "
+        f"It is refused in {refused:,} of the {known.size:,} replicates. These are left out here, "
+        "and count as covered, without an end, in the tables. "
         if refused
         else ""
     )
     return (
-        f"Those by its inversion hold in {levels.min():.1%} to {levels.max():.1%} of the nodes of "
-        f"a level; of leaves they are {found.width[known, -1].mean():.1f} wide on average, against "
-        f"{free.width[:, -1].mean():.1f} without bounds. {without}"
+        f"Intervals by inversion cover {levels.min():.1%} to {levels.max():.1%} of the nodes of a "
+        f"level. For leaves, their mean width is {found.width[known, -1].mean():.1f}, compared "
+        f"with {free.width[:, -1].mean():.1f} without bounds. {without}"
     )
 
 

@@ -36,16 +36,17 @@ def run(
     epsilon = world.tree.depth / SCALE
     least = min(float(tally.covered[:, -1].mean()) for tally in made)
     findings = (
-        f"Discrete Laplace noise of scale {SCALE:g} on every node, as for epsilon {epsilon:g} in "
-        f"all; each interval is meant to hold the count with probability {1 - ALPHA:.0%}. "
+        f"Discrete Laplace noise of scale {SCALE:g} is added at every node, for epsilon "
+        f"{epsilon:g} in all. Each interval should contain the count with probability "
+        f"{1 - ALPHA:.0%}. "
         f"{METHODS}.",
         f"Every method has {len(made[0].error):,} replicates on {world.tree.leaves.size:,} blocks; "
         "standard errors are in the tables.",
         told(world.name, made),
-        f"Over all leaves the intervals of every method hold in {least:.1%} of the cases or more. "
-        "Counts are whole numbers and this noise is small, so that few could hold just as often as "
-        "they are meant to; classes and levels of some hold less often.",
-        f"Noise of scale {coverage.SCALE:g}, on taxi zones too, is in the study of coverage.",
+        f"Over all leaves, the coverage of every method is at least {least:.1%}. Counts are whole "
+        "numbers and this noise is small, so few intervals could have exactly the stated coverage. "
+        "For some methods, coverage is lower in some classes and at some levels.",
+        f"The study of coverage has noise of scale {coverage.SCALE:g}, and also taxi zones.",
     )
     title = "Intervals by inversion on census blocks, beside all other methods"
     shown = tables(world.name, world.title, made)

@@ -158,7 +158,7 @@ def _chain_table(chains: list[FloatArray], steps: int) -> Exhibit:
         f"Share of proposals that short chains accept, proposal at ε = {TILDE:g}",
         ("reading", "chains", "steps a chain", "least", "mean", "most"),
         rows,
-        ("Each chain on its own, from a start that the mandates alone decide, no step left out.",),
+        ("Single chains with all their steps, from a start that depends on the mandates alone.",),
     )
 
 
@@ -263,7 +263,7 @@ def _on_rates(rates: list[Rates], chains: list[FloatArray], traces: list[Trace])
         f"ε̃ = {TILDE:g}, its highest. Four readings of the text give, for its own Table 1 and in "
         "equilibrium:",
         "\n".join(lines),
-        f"Chains of {chain.steps:,} steps differ much from one another: {first.size} of them under "
+        f"Chains of {chain.steps:,} steps differ much from each other: {first.size} of them under "
         f"the first reading accepted from {100 * first.min():.2f}% to {100 * first.max():.2f}%. "
         "The printed rate lies within the range of such chains under "
         + (
@@ -286,8 +286,8 @@ def _on_printed(printed: IntArray, draws: int, source: Randomness) -> tuple[str,
     nearer = float((others <= distance).mean())
     return (
         f"**Table 1.** The printed release keeps all three totals and lies {distance} (L1) from "
-        f"the printed table; of {draws:,} exact draws at ε = 0.5, {100 * nearer:.1f}% lie as near "
-        "or nearer.",
+        f"the printed table. Of {draws:,} exact draws at ε = 0.5, {100 * nearer:.1f}% lie no "
+        "farther away.",
     )
 
 
@@ -301,10 +301,10 @@ def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
         f"{small['exact, ε = 0.5']:.1f} conditioned at ε = 0.5, {small['exact, ε = 1']:.1f} "
         f"conditioned at ε = 1 and {small['NNL2, ε = 1']:.1f} by NNL2 at ε = 1; in the most "
         f"populous, {large['exact, ε = 0.5']:.1f}, {large['exact, ε = 1']:.1f} and "
-        f"{large['NNL2, ε = 1']:.1f}. The same noise gives conditioning the smaller error; "
-        f"that no cell is negative costs it {cost_of_bounds(1.0):.2f} times the ε of its noise at "
-        f"ε = 1 for each cell and {cost_of_bounds(0.5):.2f} times at ε = 0.5, which NNL2 does not "
-        "pay.",
+        f"{large['NNL2, ε = 1']:.1f}. With the same noise, conditioning has the smaller error. "
+        f"But the bounds at 0 raise its stated ε to {cost_of_bounds(1.0):.2f} times that of its "
+        f"noise at ε = 1 for each cell, and to {cost_of_bounds(0.5):.2f} times at ε = 0.5; that of "
+        "NNL2 stays the same.",
         f"**California.** The Census Bureau's own release is {truth[3]:.0f} off a county's table "
         "on average (L1 over 46 cells) and changes the total of "
         f"{int(str(truth[2])) - int(str(truth[6]))} of {truth[2]} counties. Exact conditioning "

@@ -106,8 +106,8 @@ def findings(equal: Exhibit) -> tuple[str, ...]:
         return "; ".join(texts)
 
     return (
-        "**Which way serves users better at equal privacy?** Under the three totals alone, "
+        "**Which method has smaller errors at equal privacy?** Under the three totals alone, "
         "conditioning costs no privacy. Its mean L1 distance from the table, against that of "
-        f"imaging: {said('totals')}. Where no cell may be negative, conditioning needs wider noise "
+        f"imaging: {said('totals')}. If no cell may be negative, conditioning needs wider noise "
         f"for the same final ε: {said('totals, no negative cell')}.",
     )

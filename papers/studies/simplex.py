@@ -267,10 +267,10 @@ def _on_others(other: Exhibit) -> str:
     signs, flat = at["signs, +1 or -1", 2], at["uniform on -10..10", 2]
     normal = [float(str(r[4])) for r in other.rows if str(r[0]).startswith("discrete Gaussian")]
     return (
-        "It is not true of all noise. Two signs that must cancel keep the variance "
-        f"{signs[0]:.4g}, and imaging has {signs[1]:.4g}; two cells with noise uniform on -10..10 "
-        f"have {flat[0]:.4g} against {flat[1]:.4g}. Uniform noise is symmetric and log-concave, so "
-        "these are not enough. For discrete Gaussian noise the ratio lies between "
+        "The conjecture is not true for all noise. Two signs that must cancel have the variance "
+        f"{signs[0]:.4g}, and {signs[1]:.4g} by imaging; two cells with noise uniform on -10..10 "
+        f"have {flat[0]:.4g} and {flat[1]:.4g}. Uniform noise is symmetric and log-concave, so "
+        "these properties do not suffice. For discrete Gaussian noise the ratio lies between "
         f"{min(normal):.4f} and {max(normal):.4f} in the table; that is no proof."
     )
 
@@ -281,7 +281,7 @@ def _on_bounds(bounded: Exhibit) -> str:
     still = sum(r[0] < r[4] for r in rows)
     name, first = bounded.rows[0][0], rows[0]
     return (
-        "With cells that must not be negative nothing is proved of errors. At the same noise "
+        "If no cell may be negative, nothing about errors is proved. With the same noise, "
         f"conditioning has the smaller mean squared error in {better} of {len(rows)} cases "
         f"({name}: {first[0]:.4g} against {first[1]:.4g}), but it then states ε = {first[2]:.4g} "
         f"and imaging ε = {first[3]:.4g}. At the same stated ε it has the smaller error in {still} "

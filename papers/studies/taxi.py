@@ -90,7 +90,7 @@ def _summary(cells: list[Cells], noise: str, chains: list[Chain]) -> Exhibit:
                     epsilon,
                     level,
                     PRINTED_MH[epsilon][i],
-                    f"{chain.mean[i]:.4g}" + ("" if chain.settled else " (not settled)"),
+                    f"{chain.mean[i]:.4g}" + ("" if chain.settled else " (not converged)"),
                     PRINTED_TOPDOWN[epsilon][i],
                     *(f"{found[m].mean[i]:.4g} ± {found[m].standard_error[i]:.1g}" for m in names),
                 )
@@ -191,7 +191,7 @@ def _chain_table(chains: list[Chain]) -> Exhibit:
         "accepted",
         "largest R-hat",
         "fewest effective draws",
-        "settled",
+        "converged",
         "level 1",
         "level 2",
         "level 3",
@@ -203,9 +203,9 @@ def _chain_table(chains: list[Chain]) -> Exhibit:
         rows,
         (
             f"{CHAINS} chains from random starts (noisy zones, added up), continuous noise; a "
-            "tenth of the steps are warm-up, in which the proposal is tuned. Settled: R-hat below "
-            f"{methods.R_HAT:g} and more than {methods.EFFECTIVE:g} effective draws for the worst "
-            "query.",
+            "tenth of the steps are warm-up, in which the proposal is tuned. Converged: R-hat "
+            f"below {methods.R_HAT:g} and more than {methods.EFFECTIVE:g} effective draws for the "
+            "worst query.",
         ),
     )
 
@@ -246,12 +246,12 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         "single release.",
         f"**Exact conditioning against L2.** With the same noise, exact conditioning has "
         f"{shares[0]} less mean error than the L2 projection at levels 1, 2 and 3 (ε = 0.5, "
-        "continuous noise). That its variance is never larger is proved for such noise in "
-        "proofs/simplex-variance.md.",
-        "**The printed M_MH column is not conditioning's law.** Errors of continuous noise are in "
-        "proportion to 1/ε, whatever the scale rule. At level 3 the printed values are "
+        "continuous noise). proofs/simplex-variance.md proves for such noise that its variance is "
+        "never larger.",
+        "**The printed M_MH column does not follow conditioning's law.** Errors of continuous "
+        "noise are proportional to 1/ε for every scale rule. At level 3 the printed values are "
         + ", ".join(f"{r:.2f}" for r in ratios)
-        + " times the exact ones at ε = 0.5, 1, 2, so no scale in proportion to 1/ε gives all "
+        + " times the exact ones at ε = 0.5, 1, 2, so no scale proportional to 1/ε gives all "
         "three; the printed errors at level 2 even grow from ε = 0.5 to ε = 1. If each ε may "
         "have a scale of its own, the ratios of the errors at levels 1 and 2 to that at level 3 "
         "remain. The share of exact releases whose ratios are at least as unusual as the printed "
@@ -260,13 +260,13 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         + _settling(chains)
         + f" At {short:,} steps its mean errors at level 3 are "
         + ", ".join(f"{c.mean[2]:.3f}" for c in start)
-        + f", with R-hat up to {max(c.r_hat for c in start):.1f}. An unconverged chain's claim of "
-        "privacy is void; an exact draw needs none of this.",
+        + f", with R-hat up to {max(c.r_hat for c in start):.1f}. The claim of privacy of a chain "
+        "that has not converged is void. Exact draws have no such condition.",
         "**Against TopDown.** Its level 3 errors here are "
         + ", ".join(f"{c.mean[2]:.3f}" for c in down)
         + " with continuous noise (printed: "
         + ", ".join(f"{PRINTED_TOPDOWN[e][2]:.3f}" for e in EPSILONS)
-        + "), because it rounds to integers, which at ε = 2 takes away more error than "
+        + "), because it rounds to integers, which at ε = 2 reduces the error more than "
         f"conditioning on sums does ({exact[2].mean[2]:.3f}). Among releases of integers, "
         f"conditioning the double geometric law has {whole[0]:.3f} there, or "
         f"{whole[1]:.3f} with zones at least 0, and TopDown of the same noise {whole[2]:.3f}.",
@@ -281,14 +281,14 @@ def _settling(chains: list[Chain]) -> str:
     if steps:
         longest = [c for c in chains if c.steps == steps[-1]]
         out.append(
-            f"It has not settled at {steps[-1]:,} steps a chain: R-hat is up to "
+            f"It has not converged at {steps[-1]:,} steps a chain: R-hat is up to "
             f"{max(c.r_hat for c in longest):.2f}, and the worst query has "
             f"{min(c.effective for c in longest):.0f} effective draws."
         )
     if settled - set(steps):
         first = [c for c in chains if c.steps == min(settled - set(steps))]
         out.append(
-            f"It has settled at {first[0].steps:,} steps: R-hat is up to "
+            f"It has converged at {first[0].steps:,} steps: R-hat is up to "
             f"{max(c.r_hat for c in first):.3f}, and the worst query has at least "
             f"{min(c.effective for c in first):.0f} effective draws (table below)."
         )

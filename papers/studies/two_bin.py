@@ -305,7 +305,7 @@ def _on_losses(losses: Exhibit) -> tuple[str, ...]:
         "**It does not carry over to integer noise.** For β strictly between 1/2 and 1 the loss "
         f"is larger in {past} of {len(over)} rows, by up to {100 * (worst - 1):.0f}% "
         f"({row[0]}, ε = {_number(row[1]):g}: {_number(row[5]):.4g} instead of "
-        f"{_number(row[2]):.4g}); for integers only the loss of the noise is stated, but for "
+        f"{_number(row[2]):.4g}). For integers, only the loss of the noise is stated, except for "
         "β = 0 and 1.",
     )
 
@@ -325,12 +325,12 @@ def _on_theorem(theorem: Exhibit) -> str:
 def _on_slips(slips: Exhibit) -> str:
     (gamma,) = (_number(r[3]) for r in slips.rows if str(r[0]).startswith("Section 5.1"))
     return (
-        f"Reading the example closely found {len(slips.rows)} slips, each in the table below with "
-        "what the printed expression gives and what it should. None changes the paper's "
-        "conclusions on ε; one changes its γ: changing a record keeps the total of two bins, so "
-        "by the paper's own neighbours, which differ in one substituted record, the nearest are "
-        f"one step apart as before (k = 1), and γ is {gamma:.3g} and not −1/2. Where a record "
-        "moves by being removed and added, k = 2 and (2.4) does hold with γ = −1/2 and the same ε."
+        f"A close reading of the example found {len(slips.rows)} slips. The table below has the "
+        "value of each printed expression and the right one. None changes the paper's conclusions "
+        "on ε; one changes its γ. Changing a record keeps the total of two bins. For the paper's "
+        "own neighbours, which differ in one substituted record, the nearest are therefore one "
+        f"step apart as before (k = 1), and γ is {gamma:.3g} and not −1/2. If a record moves by "
+        "being removed and added, k = 2 and (2.4) does hold with γ = −1/2 and the same ε."
     )
 
 

@@ -148,8 +148,8 @@ def test_the_study_names_where_two_passes_are_better(made):
     better[bureau.TWO] = better[bureau.OURS] + np.array([[-1.0], [-1.01]])
     found = bureau.Found(made.names, made.number, better, made.bias, made.seconds)
     text = bureau.study_of([(bureau.World("g", "Garfield", ()), found)]).findings[2]
-    assert f"smaller ones in {len(made.names)}: state, age" in text
+    assert f"smaller errors in {len(made.names)}: state, age" in text
     better[bureau.TWO] = better[bureau.OURS] + np.array([[1.0], [1.01]])
     study = bureau.study_of([(bureau.World("g", "Garfield", ()), found)])
-    assert "smaller ones in 0." in study.findings[2]
+    assert "smaller errors in 0." in study.findings[2]
     assert study.tables[0].column("difference")[0] == pytest.approx(1.0, abs=0.01)

@@ -77,7 +77,7 @@ def test_the_study_says_what_it_found(study):
     worst = {name: np.abs(row.astype(float)).max() for name, row in off.items()}
     # counts are what the estimates of a fitted prior say, and not what raw measurements do
     assert worst["posterior, fitted"] < worst["posterior, flat"] < worst["measurements"]
-    assert any("exact margins hold" in finding for finding in study.findings)
+    assert any("coverage of exact error margins" in finding for finding in study.findings)
     assert any("has 4 replicates on 263 zones and 4 on 6,097 blocks" in f for f in study.findings)
 
 
@@ -119,7 +119,7 @@ def test_the_study_of_inversion_has_it_on_blocks():
     held = {row[0]: row[3:] for row in by_level.rows if row[2] == "coverage"}
     assert len(held) == 10
     assert min(held["conditioning, ≥ 0, inversion"][1:]) > 0.9
-    assert any("Those by its inversion hold in" in finding for finding in study.findings)
+    assert any("Intervals by inversion cover" in finding for finding in study.findings)
     assert not any("refused" in finding for finding in study.findings)
     assert "has 4 replicates on 6,097 blocks" in study.findings[1]
 
@@ -141,8 +141,8 @@ def test_an_inversion_that_is_refused_is_told(times, monkeypatch):
     assert (made[-1].covered[:times, -1] == 1.0).all()
     assert "inf" not in text
     if times == 4:
-        assert "Its inversion is refused in every replicate, which counts as held." in text
+        assert "Inversion is refused in every replicate, which counts as covered." in text
     else:
-        assert "It is refused in 1 of the 4 replicates, which are left out here" in text
+        assert "It is refused in 1 of the 4 replicates. These are left out here" in text
         kept = made[-1].levels[1:].mean(axis=0)
-        assert f"hold in {kept.min():.1%} to {kept.max():.1%} of the nodes" in text
+        assert f"cover {kept.min():.1%} to {kept.max():.1%} of the nodes" in text

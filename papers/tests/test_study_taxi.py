@@ -57,9 +57,9 @@ def test_the_printed_values_stand_beside_ours(study):
 
 def test_a_short_chain_is_not_called_settled(study):
     tables = {table.name: table for table in study.tables}
-    assert set(tables["chains"].column("settled")) == {"no"}
-    assert "has not settled at 10,000 steps" in study.findings[3]
-    assert "has settled" not in study.findings[3]
+    assert set(tables["chains"].column("converged")) == {"no"}
+    assert "has not converged at 10,000 steps" in study.findings[3]
+    assert "has converged" not in study.findings[3]
 
 
 def test_a_chain_that_has_settled_would_be_called_so():
