@@ -13,11 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.projection.forest import Forest
 
 
 @njit()
-def lay_out(forest: Forest, order: np.ndarray) -> np.ndarray:
+def lay_out(forest, order):
     """Fill `order` (n,) with the node at each place; return first, split, below, at as rows.
 
     The rows have one entry for each parent and one more. The roots are a family without a parent:
@@ -59,7 +58,7 @@ def lay_out(forest: Forest, order: np.ndarray) -> np.ndarray:
 
 
 @njit()
-def drop_implied(rows: np.ndarray, leaf_lo: np.ndarray, lo: np.ndarray) -> None:
+def drop_implied(rows, leaf_lo, lo):
     """Set to -inf the lower bounds `lo` of parents that follow from the children's bounds.
 
     `leaf_lo` has one entry for each place. A fixed value satisfies its bound, too.
