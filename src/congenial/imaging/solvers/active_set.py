@@ -18,7 +18,7 @@ from congenial.types import FloatArray, IntArray, Words
 
 # Most Newton steps. With bounds on one side fewer than ten suffice; otherwise steps may cycle.
 _MOST_ITERATIONS = 60
-# Integers tried beyond the two next to a leaf, if those do not suffice.
+# Further integers on either side of the two next to a leaf, tried if those two do not suffice.
 _SPARE = 3
 
 
@@ -27,7 +27,7 @@ class Levels:
     """A forest as the level-by-level kernels read it; see `congenial.kernels.projection.levels`."""
 
     rows: IntArray  # shape (4, number of parents + 1)
-    # shape (n,) or (0,): The node at each place; empty if the nodes are in this order already.
+    # shape (n,) or (0,): The node at each place; empty if nodes are in the order of places.
     order: IntArray
 
     def placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:

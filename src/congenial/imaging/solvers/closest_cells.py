@@ -57,9 +57,7 @@ def solve_cells(descent: CellDescent, values: FloatArray) -> FloatArray | None:
         descend_families(areas, 0, missed.size, TOLERANCE, _MOST_STEPS, one_kind(), x, missed)
         if not (missed <= TOLERANCE).all():
             return None
-        for level in range(geography.levels.size - 3, -1, -1):
-            here = slice(int(geography.levels[level]), int(geography.levels[level + 1]))
-            x[here] = geography.rolled_up(x, level)
+        geography.roll_up(x)
         entries = geography.ids >= 0
         out[geography.ids[entries]] = geography.summed(x)[entries]
     return np.where(descent.resolved.pinned, values, out)
@@ -71,7 +69,7 @@ def _whole(geography: Geography, descent: CellDescent, values: FloatArray) -> Ar
     weight, target = descent.measured(geography, values, below=False)
     root = np.arange(geography.parent.size)
     for level in range(1, geography.levels.size - 1):
-        here = slice(int(geography.levels[level]), int(geography.levels[level + 1]))
+        here = geography.at(level)
         root[here] = root[geography.parent[here]]
     members = np.argsort(root, kind="stable")
     heads, sizes = np.unique(root, return_counts=True)

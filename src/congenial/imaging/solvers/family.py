@@ -189,7 +189,8 @@ def _rounded(family: Family, x: FloatArray, parent: FloatArray | None) -> FloatA
     base = np.floor(x + _WHOLE)
     bounds = sparse.csr_array((rows.shape[0], m + 2 * cells))
     parts: list[tuple[Any, Any, Any]] = [
-        (sparse.hstack([rows, bounds]), family.low.ravel(), family.high.ravel())]
+        (sparse.hstack([rows, bounds]), family.low.ravel(), family.high.ravel())
+    ]
     for sign, low, high in ((-1.0, -np.inf, target), (1.0, target, np.inf)):
         off = sign * sparse.eye_array(m)
         parts.append((sparse.hstack([change, off, sparse.csr_array((m, 2 * cells))]), low, high))

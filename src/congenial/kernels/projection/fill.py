@@ -68,7 +68,7 @@ def _moved(base, t, low, high):
 
 @njit()
 def fill(members, total, low, high, prefer, words, z):
-    """Set ``z[members]`` within [low, high], with sum `total`, all moved equally from `prefer`.
+    """Set ``z[members]`` within [low, high] with sum `total`, all moved equally from `prefer`.
 
     With `words`, one uint64 for each node, low, high and total are integers, and so are the values;
     remaining units go to the tied members with the smallest words.

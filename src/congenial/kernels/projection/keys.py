@@ -1,4 +1,4 @@
-"""Keys that order remainders, those that are equal at random.
+"""Sort keys of remainders: by rank, and equal ranks at random.
 
 Benchmark rows: `rounding`, `topdown`.
 """

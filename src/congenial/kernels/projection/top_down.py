@@ -3,7 +3,7 @@
 Benchmark row: `topdown`.
 
 Places and families are those of `levels`. A family is moved to the closest point whose values add
-up and keep their ranges: all move by one amount, except values at an end of their range.
+up and stay in their ranges: all move by one amount, except values at an end of their range.
 Values are relative to integers near them, so that rounding errors have the size of the noise.
 """
 
@@ -15,6 +15,7 @@ from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.keys import key_of, position_bits, sort_keys
 
 DONE, INFEASIBLE, INEXACT, TOO_LARGE = 0, 1, 2, 3
+# Most Newton steps of a family.
 _MOST_STEPS = 400
 # Places processed at once; some may lie beyond the end of a family.
 _LANES = 8
@@ -48,7 +49,7 @@ def _moves(by, y, lo, hi, capped, a, m, k):
 
 @njit(inner=True, reordered=True)
 def _put(by, y, lo, hi, capped, a, m, k, out):
-    """Do as `_moves`, write all m moved places, and also return the sum of the first k."""
+    """Write all m moved places; return the results of `_moves` and the sum of the first k."""
     total, moving, put = 0.0, 0.0, 0.0
     for i in range(m):
         move = max(by, lo[a + i] - y[a + i])
@@ -66,7 +67,7 @@ def _put(by, y, lo, hi, capped, a, m, k, out):
 
 @njit(inner=True)
 def _start(by, short, a, b, y, lo, hi):
-    """The amount at which all places have left the ends that make their sum `short`."""
+    """The amount at which each place has left its lower end, if `short` > 0, or its upper end."""
     for c in range(a, b):
         by = max(by, lo[c] - y[c]) if short > 0.0 else min(by, hi[c] - y[c])
     return by
