@@ -90,14 +90,12 @@ def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
     if type(y) is np.ndarray and y.dtype == _FLOAT and y.shape == (n,):
         return y
     array = as_array(f"the entries of {name}", y)
-    if array.dtype == _FLOAT and array.shape == (n,):
-        return array
     if array.shape != (n,) or array.dtype.kind not in "iuf":
         raise ArgumentError(
             f"{name} has shape {array.shape} and dtype {array.dtype}; give {n} numbers, one an "
             "entry."
         )
-    return array.astype(np.float64)
+    return array.astype(np.float64, copy=False)
 
 
 def checked_values(

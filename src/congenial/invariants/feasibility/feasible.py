@@ -199,7 +199,7 @@ def _named(rows: Rows, oracle: Solver | Propagation) -> list[SingleInvariant] | 
     every = frozenset(range(len(rows.members)))
     if oracle.holds(every):
         return None
-    kept = irreducible(oracle, every)
+    kept = irreducible(oracle.holds, every)
     if isinstance(oracle, Solver) and not oracle.proved(kept):
         oracle.undecided = True
         return None

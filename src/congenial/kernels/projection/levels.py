@@ -30,24 +30,18 @@ def lay_out(forest, order):
     rows = np.zeros((4, inner + 1), dtype=np.int64)
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     used, parents = 0, 0
-    for v in range(n):
-        if is_root[v] and starts[v + 1] == starts[v]:
-            order[used] = v
-            used += 1
-    for v in range(n):
-        if is_root[v] and starts[v + 1] > starts[v]:
-            order[used], at[parents] = v, used
-            used += 1
-            parents += 1
-    for k in range(inner):
-        v = order[at[k]]
-        first[k], below[k] = used, parents
-        members = children[starts[v] : starts[v + 1]]
+    members = np.flatnonzero(is_root)
+    for k in range(-1, inner):
+        if k >= 0:
+            v = order[at[k]]
+            first[k], below[k] = used, parents
+            members = children[starts[v] : starts[v + 1]]
         for c in members:
             if starts[c + 1] == starts[c]:
                 order[used] = c
                 used += 1
-        split[k] = used
+        if k >= 0:
+            split[k] = used
         for c in members:
             if starts[c + 1] > starts[c]:
                 order[used], at[parents] = c, used
