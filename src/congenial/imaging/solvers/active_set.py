@@ -13,7 +13,7 @@ from congenial.imaging.solvers.two_pass import tie_grid
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.projection.levels import drop_implied, lay_out
 from congenial.kernels.projection.newton import FIXED, FREE, solve
-from congenial.kernels.projection.whole import ROUNDED, Point, is_least, round_levels
+from congenial.kernels.projection.whole import ROUNDED, is_least, round_levels
 from congenial.types import FloatArray, IntArray, Words
 
 # Most Newton steps. With bounds on one side fewer than ten suffice; otherwise steps may cycle.
@@ -95,9 +95,9 @@ class ActiveSet:
             return None
         z, whole = found
         out = np.empty(z.size)
-        point = Point(self.levels.rows, self.leaf, self.inner, whole, z, int(1.0 / tie_grid(z)))
+        task = (self.levels.rows, self.leaf, self.inner, whole, z, int(1.0 / tie_grid(z)))
         for spare in (0, _SPARE):
-            if round_levels(point, spare, words, out) == ROUNDED and is_least(point, out):
+            if round_levels(*task, spare, words, out) == ROUNDED and is_least(*task, out):
                 break
         else:
             return None

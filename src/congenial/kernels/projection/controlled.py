@@ -11,8 +11,6 @@ Rows are those of `interior`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
@@ -27,66 +25,53 @@ _LEAST = 2.0**-22
 _MOST_ROUNDS = 200
 
 
-class Rounding(NamedTuple):
-    """The roundings of a family's cells so far: C children, K cells, Q rows."""
-
-    of: np.ndarray  # shape (K, M): The row of each cell in each margin.
-    low: np.ndarray  # shape (C, Q)
-    high: np.ndarray  # shape (C, Q)
-    counted: np.ndarray  # shape (C, Q): Whether the change of a row has a cost.
-    words: np.ndarray  # shape (C, K): They order roundings of equal cost.
-    off: np.ndarray  # shape (C, Q): The change of each row by rounding.
-    sums: np.ndarray  # shape (C, Q): The rows of the rounded cells.
-    state: np.ndarray  # shape (C, K)
-
-
 @njit(inner=True)
 def _beyond(value, low, high):
     return max(low - value, 0.0) + max(value - high, 0.0)
 
 
 @njit(inner=True)
-def _change(to, c, row, by):
+def _change(c, row, by, off, sums, low, high, counted):
     """Cost of changing one row of one child."""
-    cost = abs(to.off[c, row] + by) - abs(to.off[c, row]) if to.counted[c, row] else 0.0
-    before = _beyond(to.sums[c, row], to.low[c, row], to.high[c, row])
-    after = _beyond(to.sums[c, row] + by, to.low[c, row], to.high[c, row])
+    cost = abs(off[c, row] + by) - abs(off[c, row]) if counted[c, row] else 0.0
+    before = _beyond(sums[c, row], low[c, row], high[c, row])
+    after = _beyond(sums[c, row] + by, low[c, row], high[c, row])
     return cost + _BEYOND * (after - before)
 
 
 @njit(inner=True)
-def _one(to, c, k, by):
+def _one(c, k, by, of, off, sums, low, high, counted):
     """Cost of changing one cell of one child."""
     total = 0.0
-    for m in range(to.of.shape[1]):
-        total += _change(to, c, to.of[k, m], by)
+    for m in range(of.shape[1]):
+        total += _change(c, of[k, m], by, off, sums, low, high, counted)
     return total
 
 
 @njit(inner=True)
-def _two(to, c, k, j):
+def _two(c, k, j, of, off, sums, low, high, counted):
     """Cost of moving a unit of one child from cell k to cell j."""
     total = 0.0
-    for m in range(to.of.shape[1]):
-        if to.of[k, m] != to.of[j, m]:
-            total += _change(to, c, to.of[k, m], -1.0)
-            total += _change(to, c, to.of[j, m], 1.0)
+    for m in range(of.shape[1]):
+        if of[k, m] != of[j, m]:
+            total += _change(c, of[k, m], -1.0, off, sums, low, high, counted)
+            total += _change(c, of[j, m], 1.0, off, sums, low, high, counted)
     return total
 
 
 @njit(inner=True)
-def _put(to, c, k, by):
+def _put(c, k, by, state, of, off, sums):
     """Round a cell of a child the other way."""
-    for m in range(to.of.shape[1]):
-        to.off[c, to.of[k, m]] += by
-        to.sums[c, to.of[k, m]] += by
-    to.state[c, k] = _UP if by > 0.0 else _DOWN
+    for m in range(of.shape[1]):
+        off[c, of[k, m]] += by
+        sums[c, of[k, m]] += by
+    state[c, k] = _UP if by > 0.0 else _DOWN
 
 
 @njit(inner=True)
-def _better(to, k, c, cost, best, least):
+def _better(words, k, c, cost, best, least):
     """Return the cheaper of child c and the best so far, with its cost; words break ties."""
-    if cost < least or (cost == least and to.words[c, k] < to.words[best, k]):
+    if cost < least or (cost == least and words[c, k] < words[best, k]):
         return c, cost
     return best, least
 
@@ -108,14 +93,13 @@ def _shuffled(words):
 def round_cells(of, x, whole, low, high, counted, words):
     """Round `x` (C, K) in place to integers that add up to `whole` (K,).
 
-    Returns the number of counts beyond bounds, or infinity if no rounding adds up. The other
-    arguments are those of `Rounding`.
+    Returns the number of counts beyond bounds, or infinity if no rounding adds up. `low`, `high`
+    and `counted` have the shape (C, Q); `words` (C, K) order roundings of equal cost.
     """
     n, cells = x.shape
-    rows = low.shape[1]
     base = np.empty((n, cells))
     state = np.zeros((n, cells), dtype=np.int8)
-    off, sums = np.zeros((n, rows)), np.zeros((n, rows))
+    off, sums = np.zeros(low.shape), np.zeros(low.shape)  # changes and values of the rounded rows
     rest = whole.copy()
     for c in range(n):
         for k in range(cells):
@@ -152,29 +136,28 @@ def round_cells(of, x, whole, low, high, counted, words):
         for k in range(cells):
             for m in range(of.shape[1]):
                 sums[c, of[k, m]] += base[c, k]
-    to = Rounding(of, low, high, counted, words, off, sums, state)
     order = _shuffled(words[0])
     for k in order:
         for _ in range(int(rest[k])):
             best, least = -1, np.inf
             for c in range(n):
                 if state[c, k] == _DOWN:
-                    best, least = _better(to, k, c, _one(to, c, k, 1.0), best, least)
-            _put(to, best, k, 1.0)
-    _improve(to, order)
+                    cost = _one(c, k, 1.0, of, off, sums, low, high, counted)
+                    best, least = _better(words, k, c, cost, best, least)
+            _put(best, k, 1.0, state, of, off, sums)
+    _improve(order, words, state, of, off, sums, low, high, counted)
     missed = 0.0
     for c in range(n):
         for k in range(cells):
             x[c, k] = base[c, k] + (1.0 if state[c, k] == _UP else 0.0)
-        for q in range(rows):
+        for q in range(low.shape[1]):
             missed += _beyond(sums[c, q], low[c, q], high[c, q])
     return missed
 
 
 @njit(inner=True)
-def _improve(to, order):
+def _improve(order, words, state, of, off, sums, low, high, counted):
     """Move units between children as long as the cost falls."""
-    state = to.state
     n = state.shape[0]
     for _ in range(_MOST_ROUNDS):
         found = False
@@ -184,13 +167,15 @@ def _improve(to, order):
                 giver, given, taker, taken = -1, np.inf, -1, np.inf
                 for c in range(n):
                     if state[c, k] == _UP:
-                        giver, given = _better(to, k, c, _one(to, c, k, -1.0), giver, given)
+                        cost = _one(c, k, -1.0, of, off, sums, low, high, counted)
+                        giver, given = _better(words, k, c, cost, giver, given)
                     elif state[c, k] == _DOWN:
-                        taker, taken = _better(to, k, c, _one(to, c, k, 1.0), taker, taken)
+                        cost = _one(c, k, 1.0, of, off, sums, low, high, counted)
+                        taker, taken = _better(words, k, c, cost, taker, taken)
                 if not given + taken < -_LEAST:
                     break
-                _put(to, giver, k, -1.0)
-                _put(to, taker, k, 1.0)
+                _put(giver, k, -1.0, state, of, off, sums)
+                _put(taker, k, 1.0, state, of, off, sums)
                 found = True
             for j in order:
                 if j == k:
@@ -201,23 +186,27 @@ def _improve(to, order):
                 for c in range(n):
                     here, there = state[c, k], state[c, j]
                     if here == _UP and there == _DOWN:
-                        one, first = _better(to, k, c, _two(to, c, k, j), one, first)
+                        cost = _two(c, k, j, of, off, sums, low, high, counted)
+                        one, first = _better(words, k, c, cost, one, first)
                     elif here == _DOWN and there == _UP:
-                        middle, between = _better(to, k, c, _two(to, c, j, k), middle, between)
+                        cost = _two(c, j, k, of, off, sums, low, high, counted)
+                        middle, between = _better(words, k, c, cost, middle, between)
                     if here == _UP:
-                        other, second = _better(to, k, c, _one(to, c, k, -1.0), other, second)
+                        cost = _one(c, k, -1.0, of, off, sums, low, high, counted)
+                        other, second = _better(words, k, c, cost, other, second)
                     if there == _DOWN:
-                        end, last = _better(to, j, c, _one(to, c, j, 1.0), end, last)
+                        cost = _one(c, j, 1.0, of, off, sums, low, high, counted)
+                        end, last = _better(words, j, c, cost, end, last)
                 if first + between < -_LEAST:
-                    _put(to, one, k, -1.0)
-                    _put(to, one, j, 1.0)
+                    _put(one, k, -1.0, state, of, off, sums)
+                    _put(one, j, 1.0, state, of, off, sums)
                 elif other != end and second + between + last < -_LEAST:
-                    _put(to, other, k, -1.0)
-                    _put(to, end, j, 1.0)
+                    _put(other, k, -1.0, state, of, off, sums)
+                    _put(end, j, 1.0, state, of, off, sums)
                 else:
                     continue
-                _put(to, middle, k, 1.0)
-                _put(to, middle, j, -1.0)
+                _put(middle, k, 1.0, state, of, off, sums)
+                _put(middle, j, -1.0, state, of, off, sums)
                 found = True
         if not found:
             break

@@ -11,8 +11,6 @@ stays between -1 and 1 can matter further up. Prices are multiples of half a gri
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
@@ -24,17 +22,6 @@ ROUNDED, UNDECIDED = 0, 1
 _WIDEST = 7
 # Offset that turns a price into a rank.
 _MIDDLE = 1 << (RANK_BITS - 1)
-
-
-class Point(NamedTuple):
-    """A closest point by place, and the forest and bounds as `newton.solve` takes them."""
-
-    rows: np.ndarray
-    leaf: np.ndarray
-    inner: np.ndarray
-    near: np.ndarray  # shape (n,): Integers near the point.
-    z: np.ndarray  # shape (n,): The point less these integers.
-    full: int  # Grid steps of remainders in a unit.
 
 
 @njit(inner=True)
@@ -96,13 +83,13 @@ def _kept(k, step, part, least, most, full, widest, keys, price, stored):
 
 
 @njit()
-def round_levels(given, spare, words, out):
+def round_levels(rows, leaf, inner, near, z, full, spare, words, out):
     """Fill `out` (n,) with integers, by place.
 
-    Returns ROUNDED, or UNDECIDED if unknown units could matter or a fixed value is not an
-    integer; `out` is not filled then.
+    The closest point is `near`, integers, plus `z`, shapes (n,); a unit has `full` grid steps.
+    `rows`, `leaf` and `inner` are those of `newton.solve`. Returns ROUNDED, or UNDECIDED if unknown
+    units could matter or a fixed value is not an integer; `out` is not filled then.
     """
-    rows, leaf, inner, near, z, full = given
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     give, lo, hi = leaf[0], leaf[1], leaf[2]
     m = inner.shape[1]
@@ -199,14 +186,13 @@ def round_levels(given, spare, words, out):
 
 
 @njit()
-def is_least(given, out):
+def is_least(rows, leaf, inner, near, z, full, out):
     """Whether integers add up, keep bounds and pins, and no others have a smaller summed change.
 
-    A value is optimal at the prices between that of its last unit and that of its next unit. `out`
-    is optimal if and only if the values of each family have such a price in common, which is 0 for
-    the roots. All arithmetic is in integers.
+    The arguments are those of `round_levels`. A value is optimal at the prices between that of its
+    last unit and that of its next unit. `out` is optimal if and only if the values of each family
+    have such a price in common, which is 0 for the roots. All arithmetic is in integers.
     """
-    rows, leaf, inner, near, z, full = given
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     give, lo, hi = leaf[0], leaf[1], leaf[2]
     far = np.int64(1) << 60
