@@ -91,7 +91,7 @@ def _beside(shape: tuple[int, ...]) -> Iterator[Seen]:
     known = np.where(resolved.pinned, 0.0, weight)
     times = rounds(
         {
-            "ours": lambda: solve_cells(resolved, y, known),
+            "ours": lambda: solve_cells(CellDescent(workload, resolved, known, False), y),
             "piqp": lambda: solve_sparse(resolved, y, known / known.max()),
         },
         repeats=3,

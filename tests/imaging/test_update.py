@@ -12,7 +12,7 @@ from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.closest import Projector, project
 from congenial.imaging.solvers.problem import prepare
-from congenial.imaging.solvers.rounding import round_whole
+from congenial.imaging.solvers.two_pass import round_whole
 from congenial.imaging.top_down import topdown
 from congenial.imaging.update import image
 from congenial.invariants.written import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, InvariantError, UnsupportedError
 from congenial.imaging.solvers.active_set import ActiveSet, active_set
-from congenial.imaging.solvers.closest_cells import covers, round_cells_down, solve_cells
+from congenial.imaging.solvers.closest_cells import crossing_tables, solve_cells
 from congenial.imaging.solvers.dense import LONGEST, solve_dense
 from congenial.imaging.solvers.general import check_solvers, solve_general
 from congenial.imaging.solvers.problem import (
@@ -26,12 +26,10 @@ from congenial.imaging.solvers.problem import (
     link,
     prepare,
 )
-from congenial.imaging.solvers.rounding import round_whole
 from congenial.imaging.solvers.rounding_general import round_general
 from congenial.imaging.solvers.shares import Families, checked_shares, families, share_out
 from congenial.imaging.solvers.sparse import solve_sparse
-from congenial.imaging.solvers.tree_l1 import solve_l1
-from congenial.imaging.solvers.tree_l2 import solve_l2
+from congenial.imaging.solvers.two_pass import round_whole, solve_l1, solve_l2
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Consistent, Invariant, resolve_invariant
@@ -262,10 +260,13 @@ class Projector:
         self, resolved: ResolvedInvariant, values: FloatArray, source: Randomness
     ) -> FloatArray | IntArray:
         """Project under conditions that are not a forest."""
-        if resolved.n > LONGEST and covers(resolved, self.weight):
-            cells = solve_cells(resolved, values, self.weight)
-            if cells is not None:
-                return round_cells_down(resolved, cells, source) if self.integer else cells
+        descent = crossing_tables(resolved, self.weight) if resolved.n > LONGEST else None
+        cells = None if descent is None else solve_cells(descent, values)
+        if descent is not None and cells is not None:
+            if not self.integer:
+                return cells
+            equal = replace(descent, weight=np.ones(resolved.n), integer=True)
+            return equal.apply(cells, source)
         solve = solve_general if resolved.has_inequalities else solve_dense
         z = (solve_sparse if resolved.n > LONGEST else solve)(resolved, values, self.weight)
         if not self.integer:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from congenial.imaging.solvers.cell_descent import CellDescent
 from congenial.imaging.solvers.descent import Descent
-from congenial.imaging.solvers.rounding import tie_grid
+from congenial.imaging.solvers.two_pass import tie_grid
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
 from congenial.randomness import Randomness

@@ -59,7 +59,7 @@ class Moved:
         return out[0] if size is None else out
 
     def apply_all(self, noisy: Values, rng: Randomness) -> Values:
-        """Apply to several vectors of measurements, shape (k, n), of the same counts."""
+        """Move several vectors of measurements of the same counts, shape (k, n)."""
         out: Values = np.empty(noisy.shape, dtype=np.int64) if self.whole else np.empty(noisy.shape)
         for row, one in zip(out, noisy, strict=True):
             row[:] = self.apply(one, rng)

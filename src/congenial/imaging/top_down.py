@@ -175,7 +175,7 @@ def _check_measured(
     if open_.size:
         raise UnsupportedError(
             f"{named(domain, int(open_[0]))} is neither measured nor published exactly, so topdown "
-            "has nothing to share the count above it by; give it a finite scale."
+            "cannot divide the count above it; give it a finite scale."
         )
 
 
@@ -204,9 +204,9 @@ class TopDown(Moved):
         return CellDescent(workload, self.resolved, precision(self.mechanism), integer=True)
 
     def check_exact(self, counts: npt.ArrayLike) -> None:
-        """Refuse counts published exactly that bounds leave no table for; no other is looked at.
+        """Refuse counts published exactly for which bounds leave no table; read no other count.
 
-        Where margins cross, bounds alone are compared: what needs a program is found in the draw.
+        Where margins cross, only bounds are compared; the draw itself finds other contradictions.
         """
         if isinstance(self.descent, CellDescent):
             self.descent.limits(counts)

@@ -1,4 +1,4 @@
-"""An invariant resolved for vectors of one length, the form that every method uses."""
+"""An invariant resolved for vectors of one length, as every method uses it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,16 @@ class ResolvedInvariant:
         Pinned entries and entries with equal bounds are known. On a tree, the only unknown term of
         a sum becomes known, repeatedly. If sums cross, see `congenial.invariants.implied`.
         """
-        known = _determined(self)
+        known, further = _closed(self), self.equalities[0]
+        crossing = self.tree is None and self.workload is not None
+        if not known.all() and (further.shape[0] or crossing):
+            if self.counted is None:
+                cells = np.arange(self.n)
+                known = implied(cells, cells[None, :], known, further)
+            else:
+                own = self.counted
+                cells = own.leaves if isinstance(own, Tree) else own.cells
+                known = implied(cells, own.chain, known, further)
         known.flags.writeable = False
         return known
 
@@ -117,7 +126,7 @@ class ResolvedInvariant:
         """Whether an inequality restricts an entry that is not pinned."""
         if self.at_least[1].size or not self.pinned[self.pairs].all():
             return True
-        bounded = np.isfinite(_listed(self.lo)) | np.isfinite(_listed(self.hi))
+        bounded = np.isfinite(distinct(self.lo)) | np.isfinite(distinct(self.hi))
         return bool(bounded.any() and (bounded & ~self.pinned).any())
 
     @cached_property
@@ -172,7 +181,7 @@ class ResolvedInvariant:
 
         Integers must do so exactly, other numbers up to rounding.
         """
-        lo, hi = _listed(self.lo), _listed(self.hi)
+        lo, hi = distinct(self.lo), distinct(self.hi)
         slack, ok = _slack(values), np.ones(values.shape[:-1], dtype=np.bool_)
         # for a shared bound only the extremes are compared, which saves a vector of booleans
         if not np.isneginf(lo).all():
@@ -186,13 +195,8 @@ class ResolvedInvariant:
     def satisfied_by(self, values: npt.NDArray[Any], given: npt.NDArray[Any]) -> BoolArray:
         """Whether vectors satisfy the whole invariant, shape (...), for (..., n).
 
-        Integers and pinned entries must satisfy it exactly, other numbers up to rounding.
-
-        Parameters
-        ----------
-        values : ndarray, shape (..., n)
-        given : ndarray, shape (n,)
-            Only its pinned entries are used.
+        Integers and pinned entries must satisfy it exactly, other numbers up to rounding. Only the
+        pinned entries of `given`, shape (n,), are used.
         """
         ok = self.with_pins(given).within_bounds(values) & self.adds_up(values)
         if self.pinned.any():
@@ -275,24 +279,9 @@ def _row_slack(values: npt.NDArray[Any], matrix: FloatArray) -> npt.NDArray[np.f
     return np.asarray(_slack(values) * np.maximum(np.abs(matrix).sum(axis=1), 1e-300))
 
 
-def _listed(values: FloatArray) -> FloatArray:
+def distinct(values: FloatArray) -> FloatArray:
     """Return the distinct numbers of a vector; a single one if it is a view of one number."""
     return values[:1] if values.strides == (0,) else values
-
-
-def _determined(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
-    known = _closed(resolved)
-    further = resolved.equalities[0]
-    if known.all() or not (
-        further.shape[0] or (resolved.tree is None and resolved.workload is not None)
-    ):
-        return known
-    counted = resolved.tree or resolved.workload
-    if counted is None:
-        cells = np.arange(resolved.n)
-        return implied(cells, cells[None, :], known, further)
-    cells = counted.leaves if isinstance(counted, Tree) else counted.cells
-    return implied(cells, counted.chain, known, further)
 
 
 def _closed(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:

@@ -17,7 +17,7 @@ from congenial.imaging.solvers.problem import (
     prepare,
     residual,
 )
-from congenial.imaging.solvers.tree_l2 import solve_l2
+from congenial.imaging.solvers.two_pass import solve_l2
 from congenial.invariants.written import (
     bounds,
     consistent,

@@ -28,6 +28,6 @@ def test_a_subset_is_infeasible_and_its_proper_subsets_are_feasible(seed):
     everything = frozenset(range(8))
     if oracle.holds(everything):
         oracle.kept[0] = ~oracle.kept[1]
-    found = irreducible(oracle, everything)
+    found = irreducible(oracle.holds, everything)
     assert not oracle.holds(found)
     assert all(oracle.holds(found - {i}) for i in found)

@@ -14,7 +14,7 @@ from congenial.errors import InfeasibleError
 from congenial.imaging.closest import Projector, project
 from congenial.imaging.solvers.active_set import ActiveSet
 from congenial.imaging.solvers.problem import checked_weights
-from congenial.imaging.solvers.rounding import tie_grid
+from congenial.imaging.solvers.two_pass import tie_grid
 from congenial.invariants.written import (
     bounds,
     consistent,
@@ -109,10 +109,9 @@ def test_the_certificate_sees_a_rounding_that_is_not_the_least():
     resolved = resolve_invariant(consistent(tree) & nonnegative(), len(tree))
     found = Projector(resolved, np.ones(len(tree)), "l2", integer=True).active_set
     (z, near), out = found._solve(y, 2), np.empty(len(tree))
-    task = (found.levels.rows, found.leaf, found.inner, found.kind, near, z)
-    full = int(1.0 / tie_grid(z))
-    assert round_levels(*task, full, 0, seeded(1).bits(len(tree)), out) == ROUNDED
-    assert is_least(*task, full, out)
+    task = (found.levels.rows, found.leaf, found.inner, near, z, int(1.0 / tie_grid(z)))
+    assert round_levels(*task, 0, seeded(1).bits(len(tree)), out) == ROUNDED
+    assert is_least(*task, out)
     first, split, *_ = found.levels.rows
     seen = 0
     for k in range(first.size - 1):
@@ -123,10 +122,10 @@ def test_the_certificate_sees_a_rounding_that_is_not_the_least():
         moved[a : a + 2] += 1.0, -1.0
         worse = np.abs(moved - z).sum() > np.abs(out - z).sum() + 1e-6
         allowed = near[a + 1] + moved[a + 1] >= 0.0
-        assert is_least(*task, full, moved) == (allowed and not worse)
+        assert is_least(*task, moved) == (allowed and not worse)
         seen += 1
     assert seen > 20
-    assert not is_least(*task, full, out + 1.0)
+    assert not is_least(*task, out + 1.0)
 
 
 def test_the_two_methods_round_alike(monkeypatch):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.imaging.solvers.problem import LARGEST, TOLERANCE, Links
-from congenial.imaging.solvers.rounding import tie_grid
+from congenial.imaging.solvers.two_pass import tie_grid
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.projection.levels import drop_implied, lay_out
 from congenial.kernels.projection.newton import FIXED, FREE, solve
@@ -18,7 +18,7 @@ from congenial.types import FloatArray, IntArray, Words
 
 # Most Newton steps. With bounds on one side fewer than ten suffice; otherwise steps may cycle.
 _MOST_ITERATIONS = 60
-# Integers tried beyond the two next to a leaf, if those do not suffice.
+# Further integers on either side of the two next to a leaf, tried if those two do not suffice.
 _SPARE = 3
 
 
@@ -27,7 +27,7 @@ class Levels:
     """A forest as the level-by-level kernels read it; see `congenial.kernels.projection.levels`."""
 
     rows: IntArray  # shape (4, number of parents + 1)
-    # shape (n,) or (0,): The node at each place; empty if the nodes are in this order already.
+    # shape (n,) or (0,): The node at each place; empty if nodes are in the order of places.
     order: IntArray
 
     def placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -56,11 +56,9 @@ class ActiveSet:
     levels: Levels
     # shape (3, n): By place: one over the weight (0 if pinned), lower bound and upper bound.
     leaf: FloatArray
-    # shape (4, number of parents): Weight, lower bound, upper bound and kind of each parent; bounds
-    # implied by others are infinite.
+    # shape (4, number of parents): Weight, lower bound, upper bound and kind (FREE or FIXED) of a
+    # parent; bounds implied by others are infinite.
     inner: FloatArray
-    # ndarray of int8, shape (number of parents,): Whether a parent is pinned.
-    kind: npt.NDArray[np.int8]
     sums: FloatArray  # Fixed values of the nodes that follow the entries of a vector.
 
     def solve(self, values: FloatArray) -> FloatArray | None:
@@ -82,7 +80,7 @@ class ActiveSet:
         out = self._solve(values, 1)
         if out is None:
             return None
-        z: FloatArray = out[0]  # short ones are made by the thousand, so not cut to no end
+        z: FloatArray = out[0]
         return z[: values.size] if self.sums.size else z
 
     def solve_whole(self, values: FloatArray, words: Words) -> IntArray | None:
@@ -97,11 +95,9 @@ class ActiveSet:
             return None
         z, whole = found
         out = np.empty(z.size)
-        task = (self.levels.rows, self.leaf, self.inner, self.kind, whole, z)
-        full = int(1.0 / tie_grid(z))
+        task = (self.levels.rows, self.leaf, self.inner, whole, z, int(1.0 / tie_grid(z)))
         for spare in (0, _SPARE):
-            found = round_levels(*task, full, spare, words, out)
-            if found == ROUNDED and is_least(*task, full, out):
+            if round_levels(*task, spare, words, out) == ROUNDED and is_least(*task, out):
                 break
         else:
             return None
@@ -150,9 +146,8 @@ def active_set(
     inner[:3] = leaf[:, laid.parents]
     for side in (1, 2):
         drop_implied(laid.rows, leaf[side], inner[side])
-    kind = np.where(laid.placed(pinned)[laid.parents], FIXED, FREE).astype(np.int8)
-    inner[0] = np.where(kind == FIXED, 0.0, laid.placed(full)[laid.parents])
-    inner[3] = kind
+    inner[3] = np.where(laid.placed(pinned)[laid.parents], FIXED, FREE)
+    inner[0] = np.where(inner[3] == FIXED, 0.0, laid.placed(full)[laid.parents])
     leaf[2] *= -1.0
     inner[2] *= -1.0
-    return ActiveSet(laid, leaf, inner, kind, sums)
+    return ActiveSet(laid, leaf, inner, sums)

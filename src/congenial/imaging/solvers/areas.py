@@ -13,9 +13,9 @@ from congenial.domain.table import Table
 from congenial.types import BoolArray, FloatArray, IntArray
 
 Refined = tuple[slice, slice, IntArray]
-# Rounds in which bounds are carried between the margins of one area.
+# Most rounds of propagating bounds between the margins of one area.
 _ROUNDS = 16
-# Most margins that bounds are worked out for.
+# Most joins of bounded margins whose bounds are derived.
 _MOST_JOINS = 24
 
 
@@ -30,7 +30,7 @@ class Geography:
     levels: IntArray  # shape (levels + 1,): Where the nodes of each level begin.
     parent: IntArray  # shape (N,): -1 for a root.
     of: IntArray  # shape (K, M): The row of each cell in each margin; the first are the cells.
-    ids: IntArray  # shape (N, Q): The entry of each row; -1 for a row that is none.
+    ids: IntArray  # shape (N, Q): The entry of each row; -1 for a row that is no entry.
     possible: BoolArray  # shape (N, Q): Whether a record can count in a row.
     starts: IntArray  # shape (M + 1,): Where the rows of each margin begin.
 
@@ -55,7 +55,7 @@ class Geography:
 
     @property
     def stages(self) -> list[tuple[int, int]]:
-        """Begin and end of the families of each level, which need those before."""
+        """Begin and end of the families of each level; a level needs the ones above it."""
         head = self.families[2]
         edges = np.concatenate(([0], np.searchsorted(head, self.levels)))
         return [(a, b) for a, b in itertools.pairwise(edges.tolist()) if a < b]
@@ -92,9 +92,17 @@ class Geography:
         finest = slice(int(self.levels[-2]), None)
         ids = self.ids[finest, : self.cells]
         x[finest] = np.where(ids >= 0, vector[ids], 0)
-        for level in range(self.levels.size - 3, -1, -1):
-            x[self.levels[level] : self.levels[level + 1]] = self.rolled_up(x, level)
+        self.roll_up(x)
         return x
+
+    def at(self, level: int) -> slice:
+        """The nodes of a level."""
+        return slice(int(self.levels[level]), int(self.levels[level + 1]))
+
+    def roll_up(self, x: FloatArray) -> None:
+        """Set the cells (N, K) of all levels but the finest to the sums of those below."""
+        for level in range(self.levels.size - 3, -1, -1):
+            x[self.at(level)] = self.rolled_up(x, level)
 
     def rolled_up(self, values: FloatArray, level: int) -> FloatArray:
         """Sums of the nodes below those of a level, shape (nodes, ...)."""
@@ -106,22 +114,22 @@ class Geography:
     def carried(
         self, low: FloatArray, high: FloatArray, slack: float
     ) -> tuple[FloatArray, FloatArray, int]:
-        """Bounds of all rows that leave the nodes below a choice, for the bounds of each row.
+        """Tighten the bounds of all rows so that the nodes below can satisfy them.
 
-        Returns shapes (N, Q): each at least as tight as the bounds of the row itself and as the
-        sums of those below it, without bounds that others imply; and a node whose bounds exclude
-        each other by more than the slack, or -1.
+        Returns shapes (N, Q): at least as tight as the row's own bounds and as the sums of the
+        bounds below it, without bounds that others imply; and a node whose bounds exclude each
+        other by more than the slack, or -1.
 
         Notes
         -----
-        What the nodes below allow is their own bounds carried along all sums of an area. So every
-        table within the result's bounds can be shared out among children, margin by margin; where
-        bounds on margins that cross remain, not always in all margins together.
+        Bounds are propagated along all sums of an area, from the finest level up. Every table
+        within the result can then be divided among the children, margin by margin. If bounded
+        margins cross, all margins together may still leave no table.
         """
         low, high = low.copy(), high.copy()
         tight_low, tight_high = low.copy(), high.copy()
         for level in range(self.levels.size - 2, -1, -1):
-            here = slice(int(self.levels[level]), int(self.levels[level + 1]))
+            here = self.at(level)
             if level + 2 < self.levels.size:
                 low[here] = np.maximum(low[here], self.rolled_up(tight_low, level))
                 high[here] = np.minimum(high[here], self.rolled_up(tight_high, level))
@@ -132,11 +140,11 @@ class Geography:
         return low, high, int(wrong[0, 0]) if wrong.size else -1
 
     def loosened(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bounds without those that others of the area imply, or the same rows of those below."""
+        """Drop bounds that other bounds of the area imply, or the same row's bounds below."""
         low, high = low.copy(), high.copy()
         reached = low.copy(), high.copy()
         for level in range(self.levels.size - 3, -1, -1):
-            here = slice(int(self.levels[level]), int(self.levels[level + 1]))
+            here = self.at(level)
             below = [self.rolled_up(one, level) for one in reached]
             loose = low[here] < high[here]
             for one, end, sums in zip((low, high), reached, below, strict=True):
@@ -148,7 +156,7 @@ class Geography:
         return low, high
 
     def within(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Carry bounds along the sums of each area until they stay, for some areas."""
+        """Propagate bounds along the sums of each of some areas until they stay."""
         low, high = low.copy(), high.copy()
         for _ in range(_ROUNDS):
             before = low.copy(), high.copy()
@@ -226,8 +234,8 @@ def _joins(bounded: list[IntArray], cells: int) -> list[IntArray]:
 def lay_out(table: Table, blocks: list[Block], bounded: list[Block]) -> Geography:
     """Lay out the blocks of one table.
 
-    Where margins with bounds cross, the classes that they distinguish together are rows too: their
-    bounds follow from those of the margins, and parents have to keep the sums of them.
+    If bounded margins cross, the classes that they distinguish together are rows too. Bounds of
+    these rows follow from those of the margins, and parents must keep their sums.
     """
     cells = int(np.prod(table.sizes))
     classes = {tuple(table.axes): np.arange(cells)}

@@ -27,7 +27,7 @@ log = logging.getLogger("congenial.imaging")
 # largest measurement.
 TOLERANCE = 1e-9
 _MOST_STEPS = 100
-# Difference from an integer that counts as none.
+# Distance to an integer at which a value counts as one.
 _SLACK = 2.0**-20
 # Lower and upper bounds of all rows of a table, shape (N, Q) each.
 Limits = tuple[FloatArray, FloatArray]
@@ -76,7 +76,7 @@ class CellDescent:
     def apply_all(self, rows: npt.ArrayLike, source: Randomness) -> FloatArray | IntArray:
         """Apply to several vectors, shape (k, n), with the same counts published exactly.
 
-        What bounds allow follows from these counts, and is worked out once.
+        Bounds follow from these counts, so they are worked out once.
         """
         checked = [self._checked(y) for y in np.asarray(rows)]
         limits = self.limits(checked[0]) if checked else []
@@ -237,7 +237,7 @@ class CellDescent:
         *,
         carry: bool = True,
     ) -> Limits:
-        """Bounds of all rows; those of the nodes below are carried up, or else left to them.
+        """Bounds of all rows, tightened by those of the nodes below if `carry`.
 
         Refuses bounds that cannot hold.
         """
@@ -271,7 +271,7 @@ class CellDescent:
         variance[entries], target[entries] = each[at], values[at]
         variance[:, cells][~geography.possible[:, cells]] = 0.0
         for level in range(geography.levels.size - 3, -1, -1):
-            here = slice(int(geography.levels[level]), int(geography.levels[level + 1]))
+            here = geography.at(level)
             open_ = np.isinf(variance[here])
             if below and open_.any():
                 for part in (variance, target):
@@ -284,7 +284,7 @@ class CellDescent:
 
 
 def one_kind() -> Words:
-    """No words, read-only as words are, so that the kernel is compiled for one kind."""
+    """Return no random words, read-only like others, so that kernels are compiled once."""
     none: Words = np.zeros((0, 0), dtype=np.uint64)
     none.setflags(write=False)
     return none
@@ -293,7 +293,7 @@ def one_kind() -> Words:
 def _failed(
     pool: ThreadPoolExecutor, areas: Areas, begin: int, end: int, words: Words, x: FloatArray
 ) -> list[int]:
-    """Fill families begin to end, whose parents are filled; return those that the kernel left."""
+    """Fill families begin to end, whose parents are filled; return those without a solution."""
     missed = np.zeros(areas.head.size)
 
     def part(start: int) -> None:

@@ -7,36 +7,35 @@ from itertools import combinations
 import numpy as np
 
 from congenial.domain.blocks import Block
-from congenial.errors import NumericalError
 from congenial.imaging.solvers.areas import Geography
 from congenial.imaging.solvers.cell_descent import CellDescent, one_kind
 from congenial.imaging.solvers.problem import TOLERANCE
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.projection.crossing import Areas, descend_families
-from congenial.randomness import Randomness
-from congenial.types import FloatArray, IntArray
+from congenial.types import FloatArray
 
 _MOST_STEPS = 200
 
 
-def covers(resolved: ResolvedInvariant, weight: FloatArray) -> bool:
-    """Whether margins cross, all cells are measured or known, and all else is pins and bounds.
+def crossing_tables(resolved: ResolvedInvariant, weight: FloatArray) -> CellDescent | None:
+    """Set up the tables if margins cross, all cells are measured or known, and the rest is bounds.
 
-    Exact margins that cross are left to the general solver, which takes seconds where the steps
-    here take a minute or do not end (the table of all counties under two exact margins).
+    Returns None if exact margins cross: the general solver takes seconds there, and `solve_cells`
+    takes a minute or does not end (the table of all counties under two exact margins).
     """
     workload = resolved.workload
     if workload is None or resolved.tree is not None:
-        return False
+        return None
     if resolved.equalities[1].size or resolved.n_inequalities:
-        return False
+        return None
     exact = [b for b in workload.blocks if resolved.pinned[b.start : b.stop].any()]
     for one, other in combinations(exact, 2):
         if one.table is other.table and not _nested(one, other):
-            return False
-    cells = workload.cells
+            return None
     known = resolved.pinned | (resolved.lo == resolved.hi) | (weight > 0.0)
-    return bool(known[cells].all())
+    if not known[workload.cells].all():
+        return None
+    return CellDescent(workload, resolved, weight, integer=False)
 
 
 def _nested(one: Block, other: Block) -> bool:
@@ -44,18 +43,13 @@ def _nested(one: Block, other: Block) -> bool:
     return coarse.level <= fine.level and set(coarse.margin) <= set(fine.margin)
 
 
-def solve_cells(
-    resolved: ResolvedInvariant, values: FloatArray, weight: FloatArray
-) -> FloatArray | None:
+def solve_cells(descent: CellDescent, values: FloatArray) -> FloatArray | None:
     """Minimise ``sum(weight * (z - values)**2)`` over tables that keep pins and bounds.
 
     Returns ndarray of float64, shape (n,): sums hold up to rounding. None if the steps do not end
-    at the optimum, as they may where exact margins cross.
+    at the optimum.
     """
-    if resolved.workload is None:
-        raise NumericalError("the closest cells need a workload; give Additive(noise, workload).")
-    descent = CellDescent(resolved.workload, resolved, weight, integer=False)
-    out = np.zeros(resolved.n)
+    out = np.zeros(descent.resolved.n)
     for geography in descent.tables:
         areas = _whole(geography, descent, values)
         x = np.zeros((geography.parent.size, geography.cells))
@@ -63,20 +57,10 @@ def solve_cells(
         descend_families(areas, 0, missed.size, TOLERANCE, _MOST_STEPS, one_kind(), x, missed)
         if not (missed <= TOLERANCE).all():
             return None
-        for level in range(geography.levels.size - 3, -1, -1):
-            here = slice(int(geography.levels[level]), int(geography.levels[level + 1]))
-            x[here] = geography.rolled_up(x, level)
+        geography.roll_up(x)
         entries = geography.ids >= 0
         out[geography.ids[entries]] = geography.summed(x)[entries]
-    return np.where(resolved.pinned, values, out)
-
-
-def round_cells_down(resolved: ResolvedInvariant, z: FloatArray, source: Randomness) -> IntArray:
-    """Round a point level by level to integers that keep pins and bounds, each near its cell."""
-    if resolved.workload is None:
-        raise NumericalError("the closest cells need a workload; give Additive(noise, workload).")
-    equal = CellDescent(resolved.workload, resolved, np.ones(resolved.n), integer=True)
-    return np.asarray(equal.apply(z, source), dtype=np.int64)
+    return np.where(descent.resolved.pinned, values, out)
 
 
 def _whole(geography: Geography, descent: CellDescent, values: FloatArray) -> Areas:
@@ -85,7 +69,7 @@ def _whole(geography: Geography, descent: CellDescent, values: FloatArray) -> Ar
     weight, target = descent.measured(geography, values, below=False)
     root = np.arange(geography.parent.size)
     for level in range(1, geography.levels.size - 1):
-        here = slice(int(geography.levels[level]), int(geography.levels[level + 1]))
+        here = geography.at(level)
         root[here] = root[geography.parent[here]]
     members = np.argsort(root, kind="stable")
     heads, sizes = np.unique(root, return_counts=True)

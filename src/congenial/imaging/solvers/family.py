@@ -1,11 +1,12 @@
 """One family under its parent's cells by general solvers, where the kernel finds no table.
 
-The parent's cells give way where no table of integers has them, and by as little as possible.
+If no table of integers adds up to the parent's cells, these change as little as possible.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,11 @@ from congenial.errors import InfeasibleError, NumericalError
 from congenial.imaging.solvers.general import check_solvers
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Cost of one count by which the parent's cells change, in counts of other change.
+# Cost of changing a parent's cell by one count, relative to other changes.
 _PARENT = 1024.0
+# Time limit of a search for integers, in seconds.
 _SECONDS = 20.0
-# Difference from an integer that counts as none.
+# Distance to an integer at which a value counts as one.
 _WHOLE = 2.0**-20
 
 
@@ -40,19 +42,28 @@ class Family:
             out[margin, np.arange(margin.size)] = 1.0
         return out
 
+    @property
+    def margins(self) -> Any:
+        """Contribution of each cell of each child to the children's margins, as sparse rows."""
+        from scipy import sparse
+
+        count, cells = self.low.shape[0], self.of.shape[0]
+        return sparse.kron(sparse.eye_array(count), self.sums[cells:])
+
+    @property
+    def total(self) -> Any:
+        """The sum of the children's cells, as sparse rows."""
+        from scipy import sparse
+
+        return sparse.hstack([sparse.eye_array(self.of.shape[0])] * self.low.shape[0])
+
 
 def settle(family: Family, x: FloatArray | None = None, *, integer: bool) -> FloatArray:
     """Cells of the children, shape (C, K): fitted, and rounded where `integer`.
 
-    A fit `x` is only rounded. Otherwise the cells are fitted, and add up to the parent's, or to
-    cells as close to the parent's as the bounds allow.
-
-    Raises
-    ------
-    InfeasibleError
-        If a child's own bounds leave no table.
-    NumericalError
-        If a solver gave up.
+    A fit `x` is only rounded. Otherwise the cells are fitted. They add up to the parent's, or to
+    cells as close to the parent's as the bounds allow. Raises InfeasibleError if a child's own
+    bounds leave no table, and NumericalError if a solver gave up.
     """
     check_solvers()
     parent = family.parent
@@ -82,14 +93,14 @@ def _fitted(family: Family, parent: FloatArray | None) -> FloatArray | None:
     scale = max(float(family.weight.max()), 1e-300)
     blocks = [sums.T @ ((w / scale)[:, None] * sums) for w in family.weight]
     slope = [-sums.T @ (w / scale * t) for w, t in zip(family.weight, family.target, strict=True)]
-    rows = sparse.kron(sparse.eye_array(count), sums[cells:])
+    rows = family.margins
     low, high = family.low[:, cells:].ravel(), family.high[:, cells:].ravel()
     fixed = low == high
     kept = ~fixed & (np.isfinite(low) | np.isfinite(high))
     total = [sparse.csr_array(rows)[fixed]]
     value = [low[fixed]]
     if parent is not None:
-        total.append(sparse.csr_array(sparse.hstack([sparse.eye_array(cells)] * count)))
+        total.append(sparse.csr_array(family.total))
         value.append(parent)
     solver = piqp.SparseSolver()
     solver.settings.verbose = False
@@ -124,9 +135,8 @@ def _nearest(family: Family, *, whole: bool) -> FloatArray:
 
     count, cells = family.low.shape[0], family.of.shape[0]
     given = np.zeros(cells) if family.parent is None else family.parent
-    every = sparse.hstack([sparse.eye_array(cells)] * count)
     spare = sparse.hstack([-sparse.eye_array(cells), sparse.eye_array(cells)])
-    rows = sparse.kron(sparse.eye_array(count), family.sums[cells:])
+    rows = family.margins
     wide = sparse.hstack([rows, sparse.csr_array((rows.shape[0], 2 * cells))])
     found = _milp(
         np.concatenate((np.zeros(count * cells), np.ones(2 * cells))),
@@ -134,11 +144,11 @@ def _nearest(family: Family, *, whole: bool) -> FloatArray:
         np.concatenate((family.high[:, :cells].ravel(), np.full(2 * cells, np.inf))),
         [
             (wide, family.low[:, cells:].ravel(), family.high[:, cells:].ravel()),
-            (sparse.hstack([every, spare]), given, given),
+            (sparse.hstack([family.total, spare]), given, given),
         ],
         whole=whole,
     )
-    return np.asarray(every @ found[: count * cells])
+    return np.asarray(family.total @ found[: count * cells])
 
 
 def _between(family: Family, x: FloatArray, parent: FloatArray) -> FloatArray | None:
@@ -147,28 +157,23 @@ def _between(family: Family, x: FloatArray, parent: FloatArray) -> FloatArray | 
     The change of margins is left out, so that the relaxation is nearly whole and large families
     take seconds.
     """
-    from scipy import sparse
-
-    count, cells = x.shape
-    sums = family.sums
+    cells = x.shape[1]
     base = np.floor(x + _WHOLE)
     part = np.maximum(x - base, 0.0)
-    across = base @ sums.T
+    across = base @ family.sums.T
     low, high = ((one - across)[:, cells:] for one in (family.low, family.high))
-    rows = sparse.kron(sparse.eye_array(count), sums[cells:])
-    every = sparse.hstack([sparse.eye_array(cells)] * count)
     rest = parent - base.sum(axis=0)
     try:
         found = _milp(
             (1.0 - 2.0 * part).ravel(),
             np.zeros(x.size),
             ((part > _WHOLE) & (base + 1.0 <= family.high[:, :cells])).ravel().astype(np.float64),
-            [(rows, low.ravel(), high.ravel()), (every, rest, rest)],
+            [(family.margins, low.ravel(), high.ravel()), (family.total, rest, rest)],
             whole=True,
         )
     except (InfeasibleError, NumericalError):
         return None
-    return np.asarray(base + np.rint(found).reshape(count, cells))
+    return np.asarray(base + np.rint(found).reshape(x.shape))
 
 
 def _rounded(family: Family, x: FloatArray, parent: FloatArray | None) -> FloatArray:
@@ -176,33 +181,24 @@ def _rounded(family: Family, x: FloatArray, parent: FloatArray | None) -> FloatA
     from scipy import sparse
 
     count, cells = x.shape
-    n, sums = x.size, family.sums
-    rows = sparse.csr_array(sparse.kron(sparse.eye_array(count), sums))
-    counted = family.counted.ravel()
-    change = rows[counted]
+    n = x.size
+    rows = sparse.csr_array(sparse.kron(sparse.eye_array(count), family.sums))
+    change = rows[family.counted.ravel()]
     m = change.shape[0]
     target = change @ x.ravel()
     base = np.floor(x + _WHOLE)
     bounds = sparse.csr_array((rows.shape[0], m + 2 * cells))
-    parts = [
-        (sparse.hstack([rows, bounds]), family.low.ravel(), family.high.ravel()),
-        (
-            sparse.hstack([change, -sparse.eye_array(m), sparse.csr_array((m, 2 * cells))]),
-            np.full(m, -np.inf),
-            target,
-        ),
-        (
-            sparse.hstack([change, sparse.eye_array(m), sparse.csr_array((m, 2 * cells))]),
-            target,
-            np.full(m, np.inf),
-        ),
+    parts: list[tuple[Any, Any, Any]] = [
+        (sparse.hstack([rows, bounds]), family.low.ravel(), family.high.ravel())
     ]
+    for sign, low, high in ((-1.0, -np.inf, target), (1.0, target, np.inf)):
+        off = sign * sparse.eye_array(m)
+        parts.append((sparse.hstack([change, off, sparse.csr_array((m, 2 * cells))]), low, high))
     free = 0.0
     if parent is not None:
         free = np.inf
-        every = sparse.hstack([sparse.eye_array(cells)] * count)
-        spare = sparse.hstack([sparse.eye_array(cells), -sparse.eye_array(cells)])
-        parts.append((sparse.hstack([every, sparse.csr_array((cells, m)), spare]), parent, parent))
+        none, unit = sparse.csr_array((cells, m)), sparse.eye_array(cells)
+        parts.append((sparse.hstack([family.total, none, unit, -unit]), parent, parent))
     found = _milp(
         np.concatenate((np.zeros(n), np.ones(m), np.full(2 * cells, _PARENT))),
         np.concatenate(
@@ -226,7 +222,7 @@ def _milp(
     cost: FloatArray,
     low: FloatArray,
     high: FloatArray,
-    parts: list[tuple[object, FloatArray, FloatArray]],
+    parts: list[tuple[Any, Any, Any]],
     *,
     whole: bool,
     first: int | None = None,

@@ -11,18 +11,15 @@ import numpy.typing as npt
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.imaging.solvers.dense import gaps, least_move, sum_rows
 from congenial.imaging.solvers.problem import TOLERANCE
-from congenial.imaging.solvers.sparse import solve_sparse
+from congenial.imaging.solvers.sparse import solve_sparse, start, with_settings
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray
 
 Flags = npt.NDArray[np.bool_]
 
-# Settings of the interior-point method; its answer is checked by the optimality conditions instead.
-_ITERATIONS = 250
-_AIM = 1e-12
 _INFEASIBLE = 2
-# Weights of unmeasured entries, relative to the least weight of a measured one.
-# Larger ones, tried last, may lead to another of the equally close points.
+# Weights of unmeasured entries, relative to the least weight of a measured one. Large weights may
+# lead to another of the equally close points, so they are tried last.
 _SMALL = (1e-3, 1e-5, 1e-7, 1e-1, 1.0)
 _NO_POINT = (
     "the linear conditions, the bounds and the entries published exactly cannot all hold; drop one "
@@ -48,18 +45,15 @@ def solve_general(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray
 
     Notes
     -----
-    Solved for the move ``z - y`` of the entries that are not pinned, so that rounding errors are of
-    the size of the noise: a proximal interior-point method (PIQP; Schwan, Jiang, Kuhn and Jones
+    Solved for the move ``z - y`` of the entries that are not pinned, so that rounding errors have
+    the size of the noise. A proximal interior-point method (PIQP; Schwan, Jiang, Kuhn and Jones
     2023) finds the binding conditions, a least-squares solve the point, and nonnegative least
-    squares the prices that prove it. Binding conditions are found with a small weight for entries
-    without one, which the least-squares solve and the proof leave out, so that among equally close
-    points these move least; where that fails a larger weight is tried, and the point is one of the
-    closest. Where no binding conditions are found, the point is that of `solve_sparse`, proved by
-    its own prices.
+    squares the prices that prove it. PIQP gives unmeasured entries a small weight, so that they
+    move least among equally close points. The least-squares solve and the proof leave that weight
+    out. If this fails, a larger weight is tried, and the point is one of the closest. If no binding
+    conditions are found, `solve_sparse` gives the point, proved by its own prices.
     """
-    free = np.flatnonzero(~resolved.pinned & (resolved.lo < resolved.hi))
-    fixed = np.where(resolved.pinned, y, np.where(resolved.lo == resolved.hi, resolved.lo, 0.0))
-    fixed[free] = y[free]
+    free, fixed = start(resolved, y)
     rows, values = sum_rows(resolved)
     lower, least = resolved.inequalities
     task = _Task(
@@ -79,11 +73,7 @@ def solve_general(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray
             return solve_sparse(resolved, y, weight)
     else:
         _check_settled(task, fixed)
-    return np.clip(
-        out,
-        np.where(resolved.pinned, out, resolved.lo),
-        np.where(resolved.pinned, out, resolved.hi),
-    )
+    return np.where(resolved.pinned, out, np.clip(out, resolved.lo, resolved.hi))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +107,7 @@ def _binding(task: _Task, weight: FloatArray) -> tuple[Flags, Flags, Flags]:
     """Return the lower bounds, upper bounds and inequalities that bind at the closest point."""
     import piqp
 
-    solver = piqp.DenseSolver()
-    solver.settings.verbose = False
-    solver.settings.max_iter = _ITERATIONS
-    solver.settings.eps_abs = solver.settings.eps_rel = _AIM
-    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = _AIM
+    solver = with_settings(piqp.DenseSolver())
     solver.setup(
         np.asfortranarray(np.diag(weight)),
         np.zeros(weight.size),

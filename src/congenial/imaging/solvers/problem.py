@@ -17,12 +17,14 @@ from congenial.kernels.projection.forest import Costs, Forest
 from congenial.types import FloatArray, Words
 
 _FLOAT = np.dtype(np.float64)
+# Largest number of a vector: integers up to it are exact.
 LARGEST = 2.0**53
-# Weights further apart than this are brought to that ratio, which double precision can resolve.
+# Largest ratio of two weights, which double precision resolves; larger ratios are reduced to it.
 WEIGHT_RATIO = 1e12
+# Largest violation of the optimality conditions, relative to the largest number.
 TOLERANCE = 1e-9
 NO_WORDS: Words = np.zeros(0, dtype=np.uint64)
-NO_WORDS.setflags(write=False)  # as random ones are, so that kernels are compiled for one kind
+NO_WORDS.setflags(write=False)  # read-only like random words, so that kernels are compiled once
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,14 +90,12 @@ def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
     if type(y) is np.ndarray and y.dtype == _FLOAT and y.shape == (n,):
         return y
     array = as_array(f"the entries of {name}", y)
-    if array.dtype == _FLOAT and array.shape == (n,):
-        return array
     if array.shape != (n,) or array.dtype.kind not in "iuf":
         raise ArgumentError(
             f"{name} has shape {array.shape} and dtype {array.dtype}; give {n} numbers, one an "
             "entry."
         )
-    return array.astype(np.float64)
+    return array.astype(np.float64, copy=False)
 
 
 def checked_values(

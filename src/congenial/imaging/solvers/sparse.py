@@ -10,9 +10,9 @@ import numpy as np
 from congenial.errors import InfeasibleError, NumericalError
 from congenial.imaging.solvers.problem import TOLERANCE
 from congenial.invariants.resolved import ResolvedInvariant
-from congenial.types import FloatArray
+from congenial.types import FloatArray, IntArray
 
-# Settings of the interior-point method; its answer is checked by the optimality conditions instead.
+# Most iterations of PIQP, and its tolerance. The optimality conditions are checked independently.
 _ITERATIONS = 250
 _AIM = 1e-12
 # Violation of a condition, in counts, above which moves are solved for in units of that violation.
@@ -34,25 +34,19 @@ def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray)
     import piqp
     from scipy import sparse
 
-    free = np.flatnonzero(~resolved.pinned & (resolved.lo < resolved.hi))
-    held = _centered(
-        resolved, np.where(resolved.pinned | (resolved.lo != resolved.hi), y, resolved.lo), weight
-    )
+    free, held = start(resolved, y)
+    held = _centered(resolved, held, weight)
     rows, values, lower, least = systems(resolved)
     gap, short = values - rows @ held, least - lower @ held
     lo, hi = resolved.lo[free] - held[free], resolved.hi[free] - held[free]
-    # far moves are solved for and judged in units of `missed`, to which the least move is in
-    # proportion, and weights in units of the largest
+    # the least move is proportional to `missed`, so far moves are solved for and judged in its
+    # units, and weights in units of the largest
     missed = max(float(end.max(initial=0.0)) for end in (np.abs(gap), short, lo, -hi))
     unit = _power(missed) if missed >= _FAR else 1.0
     gap, short, lo, hi = gap / unit, short / unit, lo / unit, hi / unit
     pulled = weight[free] / _power(float(weight[free].max(initial=0.0)))
     a, g = sparse.csc_matrix(rows[:, free]), sparse.csc_matrix(lower[:, free])
-    solver = piqp.SparseSolver()
-    settings = solver.settings
-    settings.verbose, settings.max_iter = False, _ITERATIONS
-    settings.eps_abs = settings.eps_rel = _AIM
-    settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = _AIM
+    solver = with_settings(piqp.SparseSolver())
     pull = sparse.csc_matrix(sparse.diags_array(pulled))
     some = least.size > 0
     solver.setup(
@@ -96,6 +90,22 @@ def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray)
     out = held.copy()
     out[free] += unit * move
     return out
+
+
+def start(resolved: ResolvedInvariant, y: FloatArray) -> tuple[IntArray, FloatArray]:
+    """Return the entries that may move, and all entries before the move, shape (n,)."""
+    free = np.flatnonzero(~resolved.pinned & (resolved.lo < resolved.hi))
+    movable = resolved.pinned | (resolved.lo != resolved.hi)
+    return free, np.where(movable, y, resolved.lo)
+
+
+def with_settings(solver: Any) -> Any:
+    """Return a solver of PIQP with the settings of the closest point."""
+    settings = solver.settings
+    settings.verbose, settings.max_iter = False, _ITERATIONS
+    settings.eps_abs = settings.eps_rel = _AIM
+    settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = _AIM
+    return solver
 
 
 def _power(x: float) -> float:

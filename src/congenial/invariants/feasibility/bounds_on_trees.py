@@ -55,10 +55,7 @@ class Ends:
 
 
 def tightest(single: SingleInvariants) -> Ends:
-    """Combine bounds, pins and rows with a single entry.
-
-    A pair of entries of which one is published exactly bounds the other, and is one invariant.
-    """
+    """Combine bounds, pins, rows with a single entry, and pairs with a pinned entry."""
     resolved = single.resolved
     ends = Ends(single.lo.copy(), single.hi.copy(), {}, {})
 
@@ -70,27 +67,28 @@ def tightest(single: SingleInvariants) -> Ends:
         if high < min(ends.hi[v], single.every[1]):
             ends.hi[v], ends.hi_by[v] = high, by
 
-    matrix, values = resolved.equalities
-    for k in np.flatnonzero(matrix.any(axis=1)).tolist():
-        v = int(np.flatnonzero(matrix[k])[0])
-        at = values[k] / matrix[k, v]
+    for k, v, at in _single_rows(*resolved.equalities):
         tighten(v, at, at, SingleInvariant("linear", k))
-    matrix, values = resolved.at_least
-    for k in np.flatnonzero(matrix.any(axis=1)).tolist():
-        row, value = matrix[k], values[k]
-        v = int(np.flatnonzero(row)[0])
-        bound = value / row[v]
-        low, high = (bound, np.inf) if row[v] > 0 else (-np.inf, bound)
+    for k, v, at in _single_rows(*resolved.at_least):
+        low, high = (at, np.inf) if resolved.at_least[0][k, v] > 0 else (-np.inf, at)
         tighten(v, low, high, SingleInvariant("at_least", k))
     known = dict(zip(single.pins.tolist(), single.values.tolist(), strict=True))
     for k, (more, fewer) in enumerate(resolved.pairs.tolist()):
+        by = SingleInvariant("pair", k)
         if fewer in known:
-            tighten(more, known[fewer], np.inf, SingleInvariant("pair", k))
+            tighten(more, known[fewer], np.inf, by)
         if more in known:
-            tighten(fewer, -np.inf, known[more], SingleInvariant("pair", k))
-    for v, at in zip(single.pins.tolist(), single.values.tolist(), strict=True):
+            tighten(fewer, -np.inf, known[more], by)
+    for v, at in known.items():
         tighten(v, at, at, SingleInvariant("pin", v))
     return ends
+
+
+def _single_rows(matrix: FloatArray, values: FloatArray) -> list[tuple[int, int, float]]:
+    """Each row with an entry: its number, its entry, and the value at which it holds exactly."""
+    rows, entries = np.nonzero(matrix)
+    ends = values[rows] / matrix[rows, entries]
+    return list(zip(rows.tolist(), entries.tolist(), ends.tolist(), strict=True))
 
 
 def on_hierarchy(single: SingleInvariants) -> list[SingleInvariant] | None:
@@ -127,15 +125,6 @@ def _alone(single: SingleInvariants, ends: Ends, v: int) -> list[SingleInvariant
     return sorted({low, high})
 
 
-def _reached(side: _Side, low: FloatArray) -> FloatArray:
-    """Least sum of the children of every node, shape (n,)."""
-    tree = side.tree
-    below = np.zeros(len(tree))
-    leaf = read_only(tree.is_leaf)
-    reaching.add_up_least(read_only(tree.parents), tree.bottom_up, leaf, low, below)
-    return below
-
-
 @dataclass(frozen=True, eq=False)
 class _Found:
     """A node whose bound is exceeded, the sums followed from it, and the nodes at the ends."""
@@ -162,15 +151,16 @@ def _members(ends: Ends, side: _Side, found: _Found) -> list[SingleInvariant]:
 def _traced(side: _Side, *, shared: bool) -> _Found | None:
     """Follow sums down from a node whose children must exceed its bound; None if there is none.
 
-    With the shared bound, a sum or an end is left out if the children exceed the bound without
-    what it adds. Whether one is needed does not depend on what is left out after it, so one pass
-    finds an irreducible subset.
+    With the shared bound, a sum or an end is left out if the children exceed the bound without it.
+    Whether one is needed does not depend on later omissions, so one pass finds an irreducible
+    subset.
     """
     if shared and not np.isfinite(side.every):
         return None
     tree, every = side.tree, side.every if shared else -np.inf
-    low = np.maximum(side.own, every)
-    below = _reached(side, low)
+    low, below = np.maximum(side.own, every), np.zeros(len(tree))  # of nodes, of children's sums
+    parents, leaf = read_only(tree.parents), read_only(tree.is_leaf)
+    reaching.add_up_least(parents, tree.bottom_up, leaf, low, below)
     tops = np.flatnonzero(~tree.is_leaf & (below > side.top + side.slack))
     if not tops.size:
         return None

@@ -27,7 +27,7 @@ from congenial.invariants.feasibility.single_invariants import (
     take_apart,
     tell,
 )
-from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.resolved import ResolvedInvariant, distinct
 from congenial.invariants.written import Invariant
 from congenial.types import FloatArray
 
@@ -53,8 +53,8 @@ def find_infeasible_subset(
     Notes
     -----
     A tree with bounds and rows of single entries is decided exactly, in one pass up. Other cases
-    are linear or integer programmes. Without any one of the invariants named, the others could
-    hold, as far as the solver or, without it, the propagation of bounds can tell.
+    are linear or integer programmes. The subset is irreducible, as far as the solver or, without
+    it, the propagation of bounds can tell.
     """
     if _open_ended(resolved, counts):
         return None
@@ -139,19 +139,13 @@ def _open_ended(resolved: ResolvedInvariant, counts: npt.ArrayLike | None) -> bo
         return False
     if resolved.relative.size or _crossing(resolved):  # a part may count in several totals
         return False
-    if counts is not None and resolved.pinned.any():
-        return not (_any_finite(resolved.lo) or _any_finite(resolved.hi))
-    return not (_any_finite(resolved.lo) and _any_finite(resolved.hi))
+    bounded = [bool(np.isfinite(distinct(end)).any()) for end in (resolved.lo, resolved.hi)]
+    return not (any(bounded) if counts is not None and resolved.pinned.any() else all(bounded))
 
 
 def _crossing(resolved: ResolvedInvariant) -> bool:
     """Whether there are sums besides those of a tree."""
     return resolved.tree is None and resolved.sums is not None
-
-
-def _any_finite(values: FloatArray) -> bool:
-    listed = values[:1] if values.strides == (0,) else values
-    return bool(np.isfinite(listed).any())
 
 
 def _is_hierarchy(resolved: ResolvedInvariant, *, with_data: bool) -> bool:
@@ -176,16 +170,13 @@ def _alone(resolved: ResolvedInvariant, *, whole: bool) -> SingleInvariant | Non
         if not factors.size and at != 0:
             return SingleInvariant("linear", k)
         if whole and factors.size and (factors == np.rint(factors)).all():
-            step = int(np.gcd.reduce(np.abs(factors).astype(np.int64))) if _small(factors) else 1
+            small = np.abs(factors).max() < 2.0**53
+            step = int(np.gcd.reduce(np.abs(factors).astype(np.int64))) if small else 1
             if at % step:
                 return SingleInvariant("linear", k)
     matrix, value = resolved.at_least
     never = np.flatnonzero((value > 0) & ~matrix.any(axis=1))
     return SingleInvariant("at_least", int(never[0])) if never.size else None
-
-
-def _small(factors: FloatArray) -> bool:
-    return bool((np.abs(factors) < 2.0**53).all())
 
 
 def _in_system(single: SingleInvariants) -> list[SingleInvariant] | None:
@@ -209,7 +200,7 @@ def _named(rows: Rows, oracle: Solver | Propagation) -> list[SingleInvariant] | 
     every = frozenset(range(len(rows.members)))
     if oracle.holds(every):
         return None
-    kept = irreducible(oracle, every)
+    kept = irreducible(oracle.holds, every)
     if isinstance(oracle, Solver) and not oracle.proved(kept):
         oracle.undecided = True
         return None

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 
-class Oracle(Protocol):
-    """Decides whether invariants are feasible together."""
+def irreducible(
+    holds: Callable[[frozenset[int]], bool], infeasible: Iterable[int]
+) -> frozenset[int]:
+    """Reduce an infeasible set to an irreducible infeasible subset (QuickXplain; Junker 2004).
 
-    def holds(self, kept: frozenset[int]) -> bool:
-        """Whether the invariants in `kept` can hold together."""
-
-
-def irreducible(oracle: Oracle, infeasible: Iterable[int]) -> frozenset[int]:
-    """Reduce an infeasible set to an irreducible infeasible subset.
-
-    References
-    ----------
-    Junker (2004), QuickXplain.
+    `holds` decides whether some of its members can hold together.
     """
 
     def explain(given: frozenset[int], fresh: bool, rest: list[int]) -> list[int]:
-        if fresh and not oracle.holds(given):
+        if fresh and not holds(given):
             return []
         if len(rest) == 1:
             return rest
@@ -31,7 +23,6 @@ def irreducible(oracle: Oracle, infeasible: Iterable[int]) -> frozenset[int]:
         first = explain(given | set(second), bool(second), rest[:half])
         return first + second
 
-    listed = sorted(infeasible)
-    if not oracle.holds(frozenset()):
+    if not holds(frozenset()):
         return frozenset()
-    return frozenset(explain(frozenset(), False, listed))
+    return frozenset(explain(frozenset(), False, sorted(infeasible)))

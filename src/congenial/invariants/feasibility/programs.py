@@ -7,6 +7,7 @@ another, which finds only some infeasible subsets.
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,17 +15,20 @@ from typing import Any
 import numpy as np
 
 from congenial.invariants.feasibility.single_invariants import SingleInvariant, SingleInvariants
-from congenial.invariants.sparse_rows import sums_of_others
+from congenial.invariants.sparse_rows import structure_rows, sums_of_others
 from congenial.types import BoolArray, FloatArray, IntArray
 
 SOLVER = "highspy"
 # Largest number of nonzero numbers in all rows for which the solver is used.
 MOST_NUMBERS = 500_000
-# Limits of an integer programme: nodes, seconds.
+# Limits of a programme: nodes of a search for integers, and seconds.
 _MOST_NODES = 5_000
 _SECONDS = 10.0
+# Seconds in which a proof of infeasibility is searched for.
 _PROOF_SECONDS = 2.0
+# Distance to an integer at which a propagated bound counts as one.
 _TOLERANCE = 1e-6
+# Most rounds of propagation over all rows.
 _ROUNDS = 30
 
 
@@ -32,8 +36,8 @@ _ROUNDS = 30
 class Rows:
     """All invariants as sparse rows ``least <= row @ z <= most``, one or several an invariant."""
 
-    n: int  # Entries.
-    members: list[SingleInvariant]  # The invariants.
+    n: int
+    members: list[SingleInvariant]
     owner: IntArray  # shape (m,): The invariant of each row.
     # The rows in compressed form.
     start: IntArray
@@ -63,70 +67,52 @@ class Rows:
         return out
 
 
-def as_rows(single: SingleInvariants) -> Rows:
-    """List all single invariants as rows."""
-    resolved, n = single.resolved, single.resolved.n
-    members: list[SingleInvariant] = []
-    owner: list[IntArray] = []
-    width: list[IntArray] = []
-    index: list[IntArray] = []
-    value: list[FloatArray] = []
-    ends: list[FloatArray] = []
+Stated = tuple[SingleInvariant, IntArray, FloatArray, float, float]
 
-    def state(
-        member: SingleInvariant,
-        entries: IntArray,
-        factors: FloatArray,
-        low: float,
-        high: float,
-        *,
-        each: bool = False,
-    ) -> None:
-        """One row over the entries or, with `each`, one row for each entry."""
-        count = entries.size if each else 1
-        owner.append(np.full(count, len(members)))
-        width.append(np.ones(count, dtype=np.int64) if each else np.array([entries.size]))
-        index.append(entries)
-        value.append(factors)
-        ends.append(np.tile([[low], [high]], count))
-        members.append(member)
 
+def _stated(single: SingleInvariants) -> Iterator[Stated]:
+    """Each invariant with entries, their factors, and the least and the largest sum."""
+    resolved, one = single.resolved, np.ones(1)
     for side, end in enumerate(single.every):
         if np.isfinite(end):
             low, high = (end, np.inf) if side == 0 else (-np.inf, end)
-            state(SingleInvariant("every", side), np.arange(n), np.ones(n), low, high, each=True)
-    one = np.ones(1)
+            entries = np.arange(resolved.n)
+            yield SingleInvariant("every", side), entries, np.ones(resolved.n), low, high
     for v in np.flatnonzero(np.isfinite(single.lo)):
-        state(SingleInvariant("lower", int(v)), np.array([v]), one, single.lo[v], np.inf)
+        yield SingleInvariant("lower", int(v)), np.array([v]), one, single.lo[v], np.inf
     for v in np.flatnonzero(np.isfinite(single.hi)):
-        state(SingleInvariant("upper", int(v)), np.array([v]), one, -np.inf, single.hi[v])
+        yield SingleInvariant("upper", int(v)), np.array([v]), one, -np.inf, single.hi[v]
     for v, at in zip(single.pins, single.values, strict=True):
-        state(SingleInvariant("pin", int(v)), np.array([v]), one, at, at)
+        yield SingleInvariant("pin", int(v)), np.array([v]), one, at, at
     for k, (row, at) in enumerate(zip(*resolved.equalities, strict=True)):
         entries = np.flatnonzero(row)
-        state(SingleInvariant("linear", k), entries, row[entries], at, at)
+        yield SingleInvariant("linear", k), entries, row[entries], at, at
     for k, (row, at) in enumerate(zip(*resolved.at_least, strict=True)):
         entries = np.flatnonzero(row)
-        state(SingleInvariant("at_least", k), entries, row[entries], at, np.inf)
+        yield SingleInvariant("at_least", k), entries, row[entries], at, np.inf
     for k, pair in enumerate(resolved.pairs):
-        state(SingleInvariant("pair", k), pair, np.array([1.0, -1.0]), 0.0, np.inf)
-    if resolved.sums is not None:
-        starts, parts = resolved.sums.starts, resolved.sums.parts
-        for k, v in enumerate(resolved.sums.totals):
-            below = parts[starts[k] : starts[k + 1]]
-            factors = np.append(1.0, np.full(below.size, -1.0))
-            state(SingleInvariant("sum", int(v)), np.append(v, below), factors, 0.0, 0.0)
-    none = np.zeros(0, dtype=np.int64)
-    both = np.hstack(ends) if ends else np.zeros((2, 0))
+        yield SingleInvariant("pair", k), pair, np.array([1.0, -1.0]), 0.0, np.inf
+    for entries, signs in structure_rows(resolved):
+        yield SingleInvariant("sum", int(entries[0])), entries, signs.astype(float), 0.0, 0.0
+
+
+def as_rows(single: SingleInvariants) -> Rows:
+    """List all single invariants as rows; a bound that all entries share has a row an entry."""
+    stated = list(_stated(single))
+    sizes = np.array([entries.size for _, entries, *_ in stated], dtype=np.int64)
+    each = np.array([member.kind == "every" for member, *_ in stated], dtype=np.bool_)
+    count = np.where(each, sizes, 1)
+    width = np.repeat(np.where(each, 1, sizes), count)
+    low, high = (np.array([one[k] for one in stated], dtype=np.float64) for k in (3, 4))
     return Rows(
-        n,
-        members,
-        np.concatenate([none, *owner]).astype(np.int64),
-        np.concatenate(([0], np.cumsum(np.concatenate([none, *width])))).astype(np.int64),
-        np.concatenate([none, *index]).astype(np.int64),
-        np.concatenate([np.zeros(0), *value]),
-        both[0],
-        both[1],
+        single.resolved.n,
+        [member for member, *_ in stated],
+        np.repeat(np.arange(len(stated)), count),
+        np.concatenate(([0], np.cumsum(width))).astype(np.int64),
+        np.concatenate([np.zeros(0, dtype=np.int64), *(one[1] for one in stated)]),
+        np.concatenate([np.zeros(0), *(one[2] for one in stated)]),
+        np.repeat(low, count),
+        np.repeat(high, count),
         single.whole,
     )
 

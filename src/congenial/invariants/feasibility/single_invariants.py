@@ -72,24 +72,20 @@ def take_apart(
     least += [0.0] * nonnegative
     most = [float(part.hi) for part in shared if part.hi.ndim == 0]
     every = max(least, default=-np.inf), min(most, default=np.inf)
-    named = nonnegative and every[0] == 0.0
     if whole:
         low, high = np.ceil(low), np.floor(high)
         every = float(np.ceil(every[0])), float(np.floor(every[1]))
-    none = np.zeros(0)
-    pins = np.zeros(0, dtype=np.int64)
-    if counts is not None:
-        pins = np.flatnonzero(resolved.pinned)
-        none = np.asarray(counts, dtype=np.float64)[pins]
+    pins = np.flatnonzero(resolved.pinned & (counts is not None))
+    values = np.zeros(0) if counts is None else np.asarray(counts, dtype=np.float64)[pins]
     return SingleInvariants(
         resolved,
         whole,
         every,
-        named,
+        nonnegative and every[0] == 0.0,
         np.where(low > every[0], low, -np.inf),
         np.where(high < every[1], high, np.inf),
         pins,
-        none,
+        values,
     )
 
 

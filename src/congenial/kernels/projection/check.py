@@ -6,11 +6,10 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.fill import total_of
-from congenial.kernels.projection.forest import Costs, Forest
 
 
 @njit()
-def reach(forest: Forest, slack: float, lo: np.ndarray, hi: np.ndarray) -> int:
+def reach(forest, slack, lo, hi):
     """Tighten `lo` and `hi` in place to the range that the subtree below each node allows.
 
     Returns the first node, leaves first, whose own bounds miss the range of its children by more
@@ -34,7 +33,7 @@ def reach(forest: Forest, slack: float, lo: np.ndarray, hi: np.ndarray) -> int:
 
 
 @njit()
-def settle(forest: Forest, known: np.ndarray, y: np.ndarray, center: np.ndarray) -> None:
+def settle(forest, known, y, center):
     """Fill `center` with integers near `y` that add up.
 
     The excess of a parent over its children goes to children with a leaf that is not `known`.
@@ -75,7 +74,7 @@ def settle(forest: Forest, known: np.ndarray, y: np.ndarray, center: np.ndarray)
 
 
 @njit()
-def add_determined(forest: Forest, known: np.ndarray, values: np.ndarray) -> None:
+def add_determined(forest, known, values):
     """Set `values` of nodes that are not `known` to the sum of their children, if determined.
 
     A node is determined if it is `known` or all its children are determined.
@@ -96,9 +95,7 @@ def add_determined(forest: Forest, known: np.ndarray, values: np.ndarray) -> Non
 
 
 @njit()
-def refine(
-    forest: Forest, y: np.ndarray, weight: np.ndarray, lo: np.ndarray, hi: np.ndarray, z: np.ndarray
-) -> None:
+def refine(forest, y, weight, lo, hi, z):
     """Solve again in two passes, with the nodes at a bound fixed there (Hay et al. 2010).
 
     This removes the rounding error of the curves. Below v, the cost is ``a / 2 * (z[v] - m)**2``.
@@ -148,15 +145,7 @@ def refine(
 
 
 @njit()
-def certify(
-    forest: Forest,
-    quadratic: bool,
-    costs: Costs,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    slack: float,
-    z: np.ndarray,
-) -> tuple[float, float]:
+def certify(forest, quadratic, costs, lo, hi, slack, z):
     """Residuals of optimality of `z`: the worst error of a sum, and the worst error of a price.
 
     ``[below[v], above[v]]`` is the subdifferential of the cost of the subtree of v at z[v]: the

@@ -2,10 +2,10 @@
 
 Benchmark row: `cells`.
 
-Each cell of each child of a family is rounded down or up, so that every cell adds up to the
-parent's. The cost is the summed change of all rows that count, cells and margins; beyond a row's
-bounds every count costs more than all changes. Units are first given out one by one where they
-cost least, and then moved between children, in one cell or in two, as long as that lowers the cost.
+Each cell of each child of a family is rounded down or up, so that the children's cells add up to
+the parent's. The cost is the summed change of all counted rows, cells and margins. A count beyond a
+row's bounds costs more than all changes together. Units are first given out one by one where they
+cost least. They then move between children, in one cell or in two, as long as the cost falls.
 Rows are those of `interior`.
 """
 
@@ -17,28 +17,21 @@ from congenial.kernels.numerics.compiling import njit
 
 # States of a cell: not to be changed, rounded down, rounded up.
 _KEPT, _DOWN, _UP = 0, 1, 2
-# Cost of a count beyond a bound, and the least improvement: changes are multiples of 2^-20.
+# Cost of a count beyond a bound.
 _BEYOND = 2.0**20
+# Least improvement of the cost, below the grid of 2^-20 of all changes.
 _LEAST = 2.0**-22
+# Most rounds of moves over all cells.
 _MOST_ROUNDS = 200
 
 
 @njit(inner=True)
-def _beyond(value: float, low: float, high: float) -> float:
+def _beyond(value, low, high):
     return max(low - value, 0.0) + max(value - high, 0.0)
 
 
 @njit(inner=True)
-def _change(
-    c: int,
-    row: int,
-    by: float,
-    off: np.ndarray,
-    sums: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    counted: np.ndarray,
-) -> float:
+def _change(c, row, by, off, sums, low, high, counted):
     """Cost of changing one row of one child."""
     cost = abs(off[c, row] + by) - abs(off[c, row]) if counted[c, row] else 0.0
     before = _beyond(sums[c, row], low[c, row], high[c, row])
@@ -47,17 +40,7 @@ def _change(
 
 
 @njit(inner=True)
-def _one(
-    c: int,
-    k: int,
-    by: float,
-    of: np.ndarray,
-    off: np.ndarray,
-    sums: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    counted: np.ndarray,
-) -> float:
+def _one(c, k, by, of, off, sums, low, high, counted):
     """Cost of changing one cell of one child."""
     total = 0.0
     for m in range(of.shape[1]):
@@ -66,18 +49,8 @@ def _one(
 
 
 @njit(inner=True)
-def _two(
-    c: int,
-    k: int,
-    j: int,
-    of: np.ndarray,
-    off: np.ndarray,
-    sums: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    counted: np.ndarray,
-) -> float:
-    """Cost of moving a unit of one child from a cell to another."""
+def _two(c, k, j, of, off, sums, low, high, counted):
+    """Cost of moving a unit of one child from cell k to cell j."""
     total = 0.0
     for m in range(of.shape[1]):
         if of[k, m] != of[j, m]:
@@ -87,15 +60,7 @@ def _two(
 
 
 @njit(inner=True)
-def _put(
-    c: int,
-    k: int,
-    by: float,
-    of: np.ndarray,
-    off: np.ndarray,
-    sums: np.ndarray,
-    state: np.ndarray,
-) -> None:
+def _put(c, k, by, state, of, off, sums):
     """Round a cell of a child the other way."""
     for m in range(of.shape[1]):
         off[c, of[k, m]] += by
@@ -104,7 +69,15 @@ def _put(
 
 
 @njit(inner=True)
-def _shuffled(words: np.ndarray) -> np.ndarray:
+def _better(words, k, c, cost, best, least):
+    """Return the cheaper of child c and the best so far, with its cost; words break ties."""
+    if cost < least or (cost == least and words[c, k] < words[best, k]):
+        return c, cost
+    return best, least
+
+
+@njit(inner=True)
+def _shuffled(words):
     """The cells in the order of random words."""
     order = np.empty(words.size, dtype=np.int64)
     for i in range(words.size):
@@ -117,25 +90,16 @@ def _shuffled(words: np.ndarray) -> np.ndarray:
 
 
 @njit(inner=True)
-def round_cells(
-    of: np.ndarray,
-    x: np.ndarray,
-    whole: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    counted: np.ndarray,
-    words: np.ndarray,
-) -> float:
-    """Round `x` (C, K) in place to integers that add up to `whole` (K,); return what bounds miss.
+def round_cells(of, x, whole, low, high, counted, words):
+    """Round `x` (C, K) in place to integers that add up to `whole` (K,).
 
     Returns the number of counts beyond bounds, or infinity if no rounding adds up. `low`, `high`
-    and `counted` have the shape (C, Q); `words` (C, K) order what costs the same.
+    and `counted` have the shape (C, Q); `words` (C, K) order roundings of equal cost.
     """
     n, cells = x.shape
-    rows = low.shape[1]
     base = np.empty((n, cells))
     state = np.zeros((n, cells), dtype=np.int8)
-    off, sums = np.zeros((n, rows)), np.zeros((n, rows))
+    off, sums = np.zeros(low.shape), np.zeros(low.shape)  # changes and values of the rounded rows
     rest = whole.copy()
     for c in range(n):
         for k in range(cells):
@@ -179,31 +143,20 @@ def round_cells(
             for c in range(n):
                 if state[c, k] == _DOWN:
                     cost = _one(c, k, 1.0, of, off, sums, low, high, counted)
-                    if cost < least or (cost == least and words[c, k] < words[best, k]):
-                        best, least = c, cost
-            _put(best, k, 1.0, of, off, sums, state)
-    _improve(of, order, low, high, counted, words, off, sums, state)
+                    best, least = _better(words, k, c, cost, best, least)
+            _put(best, k, 1.0, state, of, off, sums)
+    _improve(order, words, state, of, off, sums, low, high, counted)
     missed = 0.0
     for c in range(n):
         for k in range(cells):
             x[c, k] = base[c, k] + (1.0 if state[c, k] == _UP else 0.0)
-        for q in range(rows):
+        for q in range(low.shape[1]):
             missed += _beyond(sums[c, q], low[c, q], high[c, q])
     return missed
 
 
 @njit(inner=True)
-def _improve(
-    of: np.ndarray,
-    order: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    counted: np.ndarray,
-    words: np.ndarray,
-    off: np.ndarray,
-    sums: np.ndarray,
-    state: np.ndarray,
-) -> None:
+def _improve(order, words, state, of, off, sums, low, high, counted):
     """Move units between children as long as the cost falls."""
     n = state.shape[0]
     for _ in range(_MOST_ROUNDS):
@@ -215,51 +168,45 @@ def _improve(
                 for c in range(n):
                     if state[c, k] == _UP:
                         cost = _one(c, k, -1.0, of, off, sums, low, high, counted)
-                        if cost < given or (cost == given and words[c, k] < words[giver, k]):
-                            giver, given = c, cost
+                        giver, given = _better(words, k, c, cost, giver, given)
                     elif state[c, k] == _DOWN:
                         cost = _one(c, k, 1.0, of, off, sums, low, high, counted)
-                        if cost < taken or (cost == taken and words[c, k] < words[taker, k]):
-                            taker, taken = c, cost
+                        taker, taken = _better(words, k, c, cost, taker, taken)
                 if not given + taken < -_LEAST:
                     break
-                _put(giver, k, -1.0, of, off, sums, state)
-                _put(taker, k, 1.0, of, off, sums, state)
+                _put(giver, k, -1.0, state, of, off, sums)
+                _put(taker, k, 1.0, state, of, off, sums)
                 found = True
             for j in order:
                 if j == k:
                     continue
-                # a unit of cell k from one child, of cell j to another, by way of a third or not
+                # units leave cell k and enter cell j in one child or two; another child reverses it
                 one, first, other, second = -1, np.inf, -1, np.inf
                 middle, between, end, last = -1, np.inf, -1, np.inf
                 for c in range(n):
                     here, there = state[c, k], state[c, j]
                     if here == _UP and there == _DOWN:
                         cost = _two(c, k, j, of, off, sums, low, high, counted)
-                        if cost < first or (cost == first and words[c, k] < words[one, k]):
-                            one, first = c, cost
+                        one, first = _better(words, k, c, cost, one, first)
                     elif here == _DOWN and there == _UP:
                         cost = _two(c, j, k, of, off, sums, low, high, counted)
-                        if cost < between or (cost == between and words[c, k] < words[middle, k]):
-                            middle, between = c, cost
+                        middle, between = _better(words, k, c, cost, middle, between)
                     if here == _UP:
                         cost = _one(c, k, -1.0, of, off, sums, low, high, counted)
-                        if cost < second or (cost == second and words[c, k] < words[other, k]):
-                            other, second = c, cost
+                        other, second = _better(words, k, c, cost, other, second)
                     if there == _DOWN:
                         cost = _one(c, j, 1.0, of, off, sums, low, high, counted)
-                        if cost < last or (cost == last and words[c, j] < words[end, j]):
-                            end, last = c, cost
+                        end, last = _better(words, j, c, cost, end, last)
                 if first + between < -_LEAST:
-                    _put(one, k, -1.0, of, off, sums, state)
-                    _put(one, j, 1.0, of, off, sums, state)
+                    _put(one, k, -1.0, state, of, off, sums)
+                    _put(one, j, 1.0, state, of, off, sums)
                 elif other != end and second + between + last < -_LEAST:
-                    _put(other, k, -1.0, of, off, sums, state)
-                    _put(end, j, 1.0, of, off, sums, state)
+                    _put(other, k, -1.0, state, of, off, sums)
+                    _put(end, j, 1.0, state, of, off, sums)
                 else:
                     continue
-                _put(middle, k, 1.0, of, off, sums, state)
-                _put(middle, j, -1.0, of, off, sums, state)
+                _put(middle, k, 1.0, state, of, off, sums)
+                _put(middle, j, -1.0, state, of, off, sums)
                 found = True
         if not found:
             break

@@ -15,24 +15,17 @@ from congenial.kernels.numerics.compiling import njit
 
 
 @njit(inner=True)
-def _gather(start, stop, children, offset, slopes, work):
-    """Copy the increments of a family to `work`; return their number."""
-    size = 0
+def _merge(start, stop, children, first, offset, slopes, work):
+    """Sort the increments of a family into `work`; return their number and the least sum."""
+    size, least = 0, np.int64(0)
     for j in range(start, stop):
         c = children[j]
+        least += first[c]
         for i in range(offset[c], offset[c + 1]):
             work[size] = slopes[i]
             size += 1
-    return size
-
-
-@njit(inner=True)
-def _base(start, stop, children, first):
-    """Return the least sum of a family."""
-    total = np.int64(0)
-    for j in range(start, stop):
-        total += first[children[j]]
-    return total
+    work[:size].sort()
+    return size, least
 
 
 @njit()
@@ -41,7 +34,7 @@ def minimise(roots, starts, children, bottom_up, first, offset, slopes, out):
 
     Children of node v are ``children[starts[v]:starts[v + 1]]``; among equal increments, those of
     the first child come first. `bottom_up` (n,) lists children before parents. All arrays are int64
-    except `slopes`, float64. The windows must contain some tree that adds up.
+    except `slopes`, float64. The ranges of values must contain some tree that adds up.
     """
     most = 0
     for v in range(first.size):
@@ -54,11 +47,10 @@ def minimise(roots, starts, children, bottom_up, first, offset, slopes, out):
         begin, stop = starts[v], starts[v + 1]
         if begin == stop:
             continue
-        size = _gather(begin, stop, children, offset, slopes, work)
-        work[:size].sort()
-        k = first[v] - _base(begin, stop, children, first)
+        size, least = _merge(begin, stop, children, first, offset, slopes, work)
+        k = first[v] - least
         for i in range(offset[v], offset[v + 1]):
-            # a family cannot have a sum outside its windows
+            # a family cannot have a sum outside the ranges of its children
             if k < 0:
                 slopes[i] = -np.inf
             elif k >= size:
@@ -75,9 +67,8 @@ def minimise(roots, starts, children, bottom_up, first, offset, slopes, out):
         begin, stop = starts[v], starts[v + 1]
         if begin == stop:
             continue
-        size = _gather(begin, stop, children, offset, slopes, work)
-        work[:size].sort()
-        taken = out[v] - _base(begin, stop, children, first)
+        _, least = _merge(begin, stop, children, first, offset, slopes, work)
+        taken = out[v] - least
         dearest = work[taken - 1] if taken > 0 else -np.inf
         cheaper = 0
         while cheaper < taken and work[cheaper] < dearest:

@@ -15,7 +15,7 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.controlled import round_cells
-from congenial.kernels.projection.interior import Fit, Room, fit_tree
+from congenial.kernels.projection.interior import Fit, fit_tree, with_children
 
 # A difference below this is a rounding error, relative to the largest cell of a family.
 _CLOSE = 1e-12
@@ -39,7 +39,7 @@ class Areas(NamedTuple):
 
 
 @njit(inner=True)
-def _used(areas: Areas, f: int, x: np.ndarray, used: np.ndarray) -> int:
+def _used(areas, f, x, used):
     """Number the cells that are not zero throughout a family; -1 for the others."""
     begin, end, head = areas.first[f], areas.first[f + 1], areas.head[f]
     count = 0
@@ -57,23 +57,19 @@ def _used(areas: Areas, f: int, x: np.ndarray, used: np.ndarray) -> int:
 
 
 @njit(inner=True)
-def _center(
-    of: np.ndarray, above: np.ndarray, v0: int, given: np.ndarray, y: np.ndarray, center: np.ndarray
-) -> float:
+def _center(of, above, v0, given, y, center):
     """Make targets, bounds and the parent's cells relative to integers near the measured leaves.
 
-    Rounding errors then have the size of the noise. The integers of an inner node are the sums of
-    those below it. Returns the largest target or fixed value of a leaf, at least 1.
+    Rounding errors then have the size of the noise. An inner node's integers are its children's
+    sums. Returns the largest target or fixed value of a leaf, at least 1.
     """
     n, cells = center.shape
-    inner = np.zeros(n, dtype=np.bool_)
-    for c in range(v0 + 1, n):
-        inner[above[c - v0] + v0] = True
+    inner = with_children(above)
     size = 1.0
     for c in range(n - 1, 0, -1):
         up = above[c - v0] + v0
         for k in range(cells):
-            if not inner[c]:
+            if not inner[c - v0]:
                 low, high = given[2, c, k], given[3, c, k]
                 near = given[1, c, k]
                 if given[0, c, k] == 0.0:
@@ -89,18 +85,16 @@ def _center(
                     given[part, c, of[k, m]] -= near
         for row in range(given.shape[2]):
             known = given[0, c, row] > 0.0 or given[2, c, row] == given[3, c, row]
-            if known and not inner[c]:
+            if known and not inner[c - v0]:
                 size = max(size, abs(given[1, c, row]))
     return size
 
 
 @njit(inner=True)
-def _open(fit: Fit, x: np.ndarray) -> None:
-    """Free the cells of a whole tree that bounds leave a choice, and start within the bounds."""
+def _open(fit, x):
+    """Free the cells of a whole tree whose bounds differ, and start within the bounds."""
     n, cells = x.shape
-    inner = np.zeros(n, dtype=np.bool_)
-    for c in range(1, n):
-        inner[fit.parent[c]] = True
+    inner = with_children(fit.parent)
     for c in range(n - 1, -1, -1):
         for k in range(cells):
             if not inner[c]:
@@ -117,7 +111,7 @@ def _open(fit: Fit, x: np.ndarray) -> None:
 
 
 @njit(inner=True)
-def _start(fit: Fit, x: np.ndarray) -> bool:
+def _start(fit, x):
     """Share out the parent's cells (the first row of `x`) among its children, within their bounds.
 
     Cells whose children have no choice are fixed. False if the bounds leave no values.
@@ -157,16 +151,14 @@ def _start(fit: Fit, x: np.ndarray) -> bool:
 
 
 @njit(inner=True)
-def _family(
-    areas: Areas, f: int, tolerance: float, most: int, words: np.ndarray, x: np.ndarray
-) -> float:
+def _family(areas, f, tolerance, most, words, x):
     """Fit one family, and round it where there are `words`."""
     begin, end, head = areas.first[f], areas.first[f + 1], areas.head[f]
     all_cells = x.shape[1]
     used = np.empty(all_cells, dtype=np.int64)
     cells = _used(areas, f, x, used)
-    margins = areas.low.shape[1] - all_cells
-    n, q = end - begin + 1, cells + margins
+    rows = areas.low.shape[1]
+    n, q = end - begin + 1, cells + rows - all_cells
     # a root stands for its own parent, so that one kind of tree is enough
     alone = head < 0
     v0 = 1 if alone else 0
@@ -175,8 +167,7 @@ def _family(
     held, free = np.zeros((n, q), dtype=np.bool_), np.zeros((n, cells), dtype=np.bool_)
     counted, y = np.zeros((n, q), dtype=np.bool_), np.zeros((n, cells))
     center = np.zeros((n, cells))
-    given[2:3] = -np.inf
-    given[3:] = np.inf
+    given[2], given[3] = -np.inf, np.inf
     heaviest = 0.0
     for k in range(all_cells):
         at = used[k]
@@ -191,7 +182,7 @@ def _family(
             y[0, at] = x[head, k]
     for i in range(begin, end):
         c, v = areas.members[i], i - begin + 1
-        for row in range(all_cells + margins):
+        for row in range(rows):
             at = used[row] if row < all_cells else row - all_cells + cells
             if at >= 0:
                 given[0, v, at] = areas.weight[c, row]
@@ -207,35 +198,29 @@ def _family(
         for row in range(q):
             given[0, v, row] /= heaviest if heaviest > 0.0 else 1.0
     above = np.zeros(n - v0, dtype=np.int64)
-    for i in range(begin, end):
-        above[i - begin + 1 - v0] = areas.above[i]
+    above[1 - v0 :] = areas.above[begin:end]
     size = _center(of, above, v0, given, y, center)
     fit = Fit(
         above, of, given[0, v0:], given[1, v0:], given[2, v0:], given[3, v0:], held[v0:], free[v0:]
     )
     if alone:
-        for k in range(cells):
-            y[0, k] = 0.0
+        y[0] = 0.0
         _open(fit, y[1:])
     elif not _start(fit, y):
         return IMPOSSIBLE
-    room = Room(
-        np.empty((19, n - v0, q)),
-        np.empty((4, n - v0, cells)),
-        np.empty((n - v0, cells, cells)),
-        np.empty((n - v0, cells, cells)),
-        np.empty((2, cells, cells)),
-    )
-    missed = fit_tree(fit, not alone, tolerance * size, most, room, y[v0:]) / size
+    missed = fit_tree(fit, not alone, tolerance * size, most, y[v0:]) / size
     for v in range(1, n):
         for k in range(cells):
             y[v, k] = min(max(y[v, k], given[2, v, k]), given[3, v, k])
     if words.size and missed < IMPOSSIBLE:
-        some = np.empty((n - v0, cells), dtype=np.uint64)
+        some = np.empty((max(n, 3), cells), dtype=np.uint64)
+        for i in range(begin, end):
+            for k in range(all_cells):
+                if used[k] >= 0:
+                    some[i - begin + 1, used[k]] = words[areas.members[i], k]
         if alone:
-            # a second child, whose cells cost nothing, takes what the root does not
+            # a second child, whose cells cost nothing, takes the remainders of the root's cells
             z, whole = np.zeros((2, cells)), np.empty(cells)
-            some = np.empty((2, cells), dtype=np.uint64)
             for k in range(cells):
                 z[0, k] = y[1, k]
                 near = np.floor(y[1, k] + 2.0**-21)
@@ -243,25 +228,17 @@ def _family(
                 whole[k] = near + 1.0
                 if z[1, k] > 1.0 - 2.0**-21:
                     z[1, k] = 1.0
-            for k in range(all_cells):
-                if used[k] >= 0:
-                    some[0, used[k]] = words[areas.members[begin], k]
-                    some[1, used[k]] = words[areas.members[begin], k] ^ np.uint64(1)
+                some[2, k] = some[1, k] ^ np.uint64(1)
             ends = np.empty((2, 2, q))
             ends[0, 0], ends[1, 0] = given[2, 1], given[3, 1]
             ends[0, 1], ends[1, 1] = -np.inf, np.inf
             also = np.zeros((2, q), dtype=np.bool_)
             also[0] = counted[1]
-            beyond = round_cells(of, z, whole, ends[0], ends[1], also, some)
+            beyond = round_cells(of, z, whole, ends[0], ends[1], also, some[1:3])
             y[1] = z[0]
         else:
-            for i in range(begin, end):
-                for k in range(all_cells):
-                    if used[k] >= 0:
-                        some[i - begin + 1, used[k]] = words[areas.members[i], k]
-            whole = y[0].copy()
             beyond = round_cells(
-                of, y[1:], whole, given[2, 1:], given[3, 1:], counted[1:], some[1:]
+                of, y[1:], y[0], given[2, 1:], given[3, 1:], counted[1:], some[1:n]
             )
         if beyond > 0.0:
             missed = IMPOSSIBLE
@@ -274,20 +251,11 @@ def _family(
 
 
 @njit()
-def descend_families(
-    areas: Areas,
-    begin: int,
-    end: int,
-    tolerance: float,
-    most: int,
-    words: np.ndarray,
-    x: np.ndarray,
-    missed: np.ndarray,
-) -> None:
+def descend_families(areas, begin, end, tolerance, most, words, x, missed):
     """Fill the cells `x` (N, K) of the children of families begin to end, whose parents are filled.
 
-    `missed` (F,) is what each family misses its conditions of optimality by. With `words` (N, K)
-    children are rounded to integers; without, of shape (0, 0), they are not.
+    `missed` (F,) gets each family's violation of its conditions of optimality. With `words` (N, K),
+    children are rounded to integers; `words` of shape (0, 0) leave them as they are.
     """
     for f in range(begin, end):
         missed[f] = _family(areas, f, tolerance, most, words, x)

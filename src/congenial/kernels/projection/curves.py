@@ -17,7 +17,7 @@ from congenial.kernels.numerics.compiling import njit
 
 
 @njit()
-def inverse(slope: float) -> float:
+def inverse(slope):
     """Slope of a ray after the axes are swapped."""
     if slope == 0.0:
         return np.inf
@@ -27,7 +27,7 @@ def inverse(slope: float) -> float:
 
 
 @njit(inner=True)
-def _between(axis: int, points: np.ndarray, i: int, at: float) -> float:
+def _between(axis, points, i, at):
     """Ordinate at `at` on the piece from point i - 1 to point i, where x[i - 1] < at < x[i]."""
     x0, x1 = points[axis, i - 1], points[axis, i]
     y0, y1 = points[1 - axis, i - 1], points[1 - axis, i]
@@ -36,9 +36,7 @@ def _between(axis: int, points: np.ndarray, i: int, at: float) -> float:
 
 
 @njit(inner=True)
-def _off(
-    axis: int, points: np.ndarray, ends: tuple[int, int, float, float], i: int, at: float
-) -> float:
+def _off(axis, points, ends, i, at):
     """Ordinate at `at`, which is not a point's abscissa; point i is the first to its right."""
     i0, i1, left, right = ends
     if i == i0:
@@ -51,9 +49,7 @@ def _off(
 
 
 @njit()
-def span(
-    axis: int, points: np.ndarray, at: np.ndarray, ray: np.ndarray, v: int, x: float
-) -> tuple[float, float]:
+def span(axis, points, at, ray, v, x):
     """Least and largest ordinate of curve v at `x`; beyond a vertical ray, that ray's ordinates."""
     i0, i1, left, right = at[v, 0], at[v, 1], ray[v, 0], ray[v, 1]
     if left == np.inf:
@@ -74,19 +70,7 @@ def span(
 
 
 @njit()
-def add(
-    axis: int,
-    a: np.ndarray,
-    at_a: np.ndarray,
-    ray_a: np.ndarray,
-    v: int,
-    b: np.ndarray,
-    at_b: np.ndarray,
-    ray_b: np.ndarray,
-    w: int,
-    out: np.ndarray,
-    o: int,
-) -> tuple[int, float, float]:
+def add(axis, a, at_a, ray_a, v, b, at_b, ray_b, w, out, o):
     """Add the ordinates of curve v of `a` and curve w of `b`; write to `out` from point `o` on.
 
     Returns the index after the last point (at most as many points as both curves have) and the

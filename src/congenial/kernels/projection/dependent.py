@@ -2,7 +2,7 @@
 
 Benchmark row: `rounding`.
 
-Places and families are those of `project_levels`. Values are whole numbers of grid steps of 2^-32,
+Places and families are those of `levels`. Values are whole numbers of grid steps of 2^-32,
 so that fractions add up exactly.
 """
 
@@ -19,9 +19,7 @@ DONE, UNEVEN = 0, 1
 
 
 @njit()
-def to_grid(
-    rows: np.ndarray, z: np.ndarray, snap: int, slack: float, whole: np.ndarray, part: np.ndarray
-) -> int:
+def to_grid(rows, z, snap, slack, whole, part):
     """Split values (n,), by place, into `whole` and `part` of `STEPS`, which then add up exactly.
 
     From the roots down, a family gets exactly its parent's value; each child is at most one step
@@ -60,7 +58,7 @@ def to_grid(
 
 
 @njit(inner=True)
-def _near(steps: float, snap: int) -> int:
+def _near(steps, snap):
     """Return the nearest number of steps; within `snap` steps of an integer, the integer's."""
     if steps <= snap:
         return 0
@@ -70,16 +68,14 @@ def _near(steps: float, snap: int) -> int:
 
 
 @njit(inner=True)
-def _carry(v: int, whole: np.ndarray, part: np.ndarray) -> None:
+def _carry(v, whole, part):
     if part[v] == STEPS:
         whole[v] += 1.0
         part[v] = 0
 
 
 @njit(inner=True)
-def _share(
-    a: int, b: int, v: int, snap: int, z: np.ndarray, whole: np.ndarray, part: np.ndarray
-) -> None:
+def _share(a, b, v, snap, z, whole, part):
     """Distribute the units of place v to places a to b; those of part 1 may get one more."""
     units, room = np.int64(whole[v]), np.int64(0)
     for c in range(a, b):
@@ -105,9 +101,7 @@ def _share(
 
 
 @njit(inner=True)
-def _spread(
-    a: int, b: int, snap: int, total: int, z: np.ndarray, whole: np.ndarray, part: np.ndarray
-) -> None:
+def _spread(a, b, snap, total, z, whole, part):
     """Round places a to b to steps that add up to `total`, each with the error of those before."""
     count, whole_steps, rest_steps = np.int64(0), np.int64(0), 0.0
     for c in range(a, b):
@@ -148,20 +142,13 @@ def _spread(
 
 
 @njit(inner=True)
-def _below(word: np.uint64, limit: int) -> int:
+def _below(word, limit):
     """A uniform number from 0 to limit - 1, up to 2^-32 in probability; limit <= 2^32."""
     return int(((word >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
 
 
 @njit()
-def round_down(
-    rows: np.ndarray,
-    whole: np.ndarray,
-    part: np.ndarray,
-    words: np.ndarray,
-    order: np.ndarray,
-    out: np.ndarray,
-) -> int:
+def round_down(rows, whole, part, words, order, out):
     """Fill `out` (n,), by place, from the roots down; each is `whole` or one more.
 
     The fractions of a family, in random order, lie end to end on a line. A child gets a unit if a

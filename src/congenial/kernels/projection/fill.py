@@ -8,7 +8,7 @@ from congenial.kernels.numerics.compiling import njit
 
 
 @njit(inner=True)
-def _shift(total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray) -> float:
+def _shift(total, low, high, prefer):
     """The t at which the sum of ``clip(prefer + t, low, high)`` is `total`; arrays (k,).
 
     The 2k points at which an entry starts or stops moving are sorted.
@@ -45,7 +45,7 @@ def _shift(total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray) 
 
 
 @njit(inner=True)
-def total_of(values: np.ndarray) -> float:
+def total_of(values):
     """Sum with the rounding errors carried along (Neumaier 1974)."""
     total, lost = 0.0, 0.0
     for value in values:
@@ -59,7 +59,7 @@ def total_of(values: np.ndarray) -> float:
 
 
 @njit(inner=True)
-def _moved(base: np.ndarray, t: float, low: np.ndarray, high: np.ndarray) -> float:
+def _moved(base, t, low, high):
     total = 0.0
     for i in range(base.size):
         total += min(max(base[i] + t, low[i]), high[i])
@@ -67,16 +67,8 @@ def _moved(base: np.ndarray, t: float, low: np.ndarray, high: np.ndarray) -> flo
 
 
 @njit()
-def fill(
-    members: np.ndarray,
-    total: float,
-    low: np.ndarray,
-    high: np.ndarray,
-    prefer: np.ndarray,
-    words: np.ndarray,
-    z: np.ndarray,
-) -> None:
-    """Set ``z[members]`` within [low, high], with sum `total`, all moved equally from `prefer`.
+def fill(members, total, low, high, prefer, words, z):
+    """Set ``z[members]`` within [low, high] with sum `total`, all moved equally from `prefer`.
 
     With `words`, one uint64 for each node, low, high and total are integers, and so are the values;
     remaining units go to the tied members with the smallest words.

@@ -2,11 +2,11 @@
 
 Benchmark row: `cells`.
 
-Every node of a tree holds a vector of cells; an inner node's is the sum of its children's. Sums of
-a node's cells (rows, which may cross) have measurements with weights, bounds, and fixed values. One
-step solves the linear system of a Newton step by elimination from the leaves up: a node's
-precision is that of its own rows plus the inverse of the sum of its children's inverse precisions.
-A family whose parent's cells are given is the tree of depth two whose root is `fixed`.
+Every node of a tree has a vector of cells; an inner node's is the sum of its children's. Rows are
+sums of a node's cells and may cross. They have measurements with weights, bounds, and fixed values.
+Each Newton step eliminates from the leaves up: a node's precision is that of its own rows plus the
+inverse of the sum of its children's inverse precisions. A family whose parent's cells are given is
+the tree of depth two whose root is `fixed`.
 """
 
 from __future__ import annotations
@@ -17,35 +17,34 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# Share of the way to the nearest bound that a step takes.
+# Fraction of the distance to the nearest bound that a step takes.
 _NEAR = 0.995
-# One over the weight that holds a row at its fixed value. Prices make up for the rest: each solve
+# One over the penalty weight of a fixed value. Prices correct the remaining violation: each solve
 # leaves at most M * _GIVE of it, because the heaviest row has weight 1.
 _GIVE = 1e-4
-# Duality gap, violation and slope, relative to the largest first violation, from which on the
-# binding rows are tried; and how much smaller the gap must be before they are tried again.
+# Duality gap, violation and slope, relative to the largest first violation, below which the binding
+# rows are guessed.
 _GAP = 1e-5
+# Factor by which the gap must fall before they are guessed again.
 _AGAIN = 1e-2
-# Corrections of the binding rows, and solves for each set of them.
+# Most corrections of the binding rows.
 _MOST_TURNS = 12
+# Most solves for each set of binding rows.
 _REPEATS = 6
 # Weight on all cells, so that no pivot is zero; the heaviest row has weight 1.
 _RIDGE = 1e-13
 
 
 class Fit(NamedTuple):
-    """One tree to fit: V nodes, parents first; K cells; Q rows, of which the first K are the cells.
-
-    Bounds are infinite where there are none, and rows are `held` at `target` where it is true.
-    """
+    """One tree to fit: V nodes, parents first; K cells; Q rows, the cells first."""
 
     parent: np.ndarray  # shape (V,)
     of: np.ndarray  # shape (K, M): The row of each cell in each margin; the first are the cells.
     weight: np.ndarray  # shape (V, Q)
     target: np.ndarray  # shape (V, Q)
-    low: np.ndarray  # shape (V, Q)
+    low: np.ndarray  # shape (V, Q): Infinite without a bound.
     high: np.ndarray  # shape (V, Q)
-    held: np.ndarray  # shape (V, Q)
+    held: np.ndarray  # shape (V, Q): Whether a row is fixed at its target.
     free: np.ndarray  # shape (V, K): Whether a leaf's cell may change.
 
 
@@ -61,26 +60,27 @@ class Point(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Scratch for one tree."""
+    """Workspace of one tree."""
 
-    tall: np.ndarray  # shape (20, V, Q)
-    wide: np.ndarray  # shape (4, V, K)
+    inner: np.ndarray  # shape (V,): Whether a node has children.
+    tall: np.ndarray  # shape (19, V, Q)
+    wide: np.ndarray  # shape (3, V, K)
     inverse: np.ndarray  # shape (V, K, K): One over the precision of each node.
     spread: np.ndarray  # shape (V, K, K): One over the sum of the children's inverse precisions.
     square: np.ndarray  # shape (2, K, K)
 
 
-@njit(inner=True, reordered=True)
-def _dot(a: np.ndarray, i: int, j: int, start: int, stop: int) -> float:
-    """Product of parts of two rows of a matrix."""
-    total = 0.0
-    for p in range(start, stop):
-        total += a[i, p] * a[j, p]
-    return total
+@njit(inner=True)
+def with_children(parent):
+    """Whether each node has children; the first node is the root."""
+    inner = np.zeros(parent.size, dtype=np.bool_)
+    for v in range(1, parent.size):
+        inner[parent[v]] = True
+    return inner
 
 
 @njit(inner=True, reordered=True)
-def _dots(a: np.ndarray, i: int, b: np.ndarray, j: int, start: int, stop: int) -> float:
+def _dot(a, i, b, j, start, stop):
     """Product of parts of rows of two matrices."""
     total = 0.0
     for p in range(start, stop):
@@ -89,39 +89,38 @@ def _dots(a: np.ndarray, i: int, b: np.ndarray, j: int, start: int, stop: int) -
 
 
 @njit(inner=True)
-def _invert(a: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> bool:
+def _invert(a, lower, upper):
     """Invert a symmetric matrix in place by Cholesky's factors; False if it is not positive."""
     n = a.shape[0]
     for i in range(n):
         for j in range(i):
-            lower[i, j] = (a[i, j] - _dot(lower, i, j, 0, j)) / lower[j, j]
-        pivot = a[i, i] - _dot(lower, i, i, 0, i)
+            lower[i, j] = (a[i, j] - _dot(lower, i, lower, j, 0, j)) / lower[j, j]
+        pivot = a[i, i] - _dot(lower, i, lower, i, 0, i)
         if not pivot > 0.0:
             return False
         lower[i, i] = np.sqrt(pivot)
     for i in range(n):
         upper[i, i] = 1.0 / lower[i, i]
         for j in range(i):
-            upper[j, i] = -_dots(lower, i, upper, j, j, i) / lower[i, i]
+            upper[j, i] = -_dot(lower, i, upper, j, j, i) / lower[i, i]
     for i in range(n):
         for j in range(i + 1):
-            a[i, j] = _dot(upper, i, j, i, n)
+            a[i, j] = _dot(upper, i, upper, j, i, n)
             a[j, i] = a[i, j]
     return True
 
 
 @njit(inner=True)
-def _sum_up(of: np.ndarray, cells: np.ndarray, rows: np.ndarray) -> None:
+def _sum_up(of, cells, rows):
     """Set the rows of one node to the sums of its cells."""
-    for i in range(rows.size):
-        rows[i] = 0.0
+    rows[:] = 0.0
     for k in range(of.shape[0]):
         for m in range(of.shape[1]):
             rows[of[k, m]] += cells[k]
 
 
 @njit(inner=True)
-def _spread_out(of: np.ndarray, rows: np.ndarray, cells: np.ndarray) -> None:
+def _spread_out(of, rows, cells):
     """Set each cell of one node to the sum of the rows that count it."""
     for k in range(of.shape[0]):
         total = 0.0
@@ -131,17 +130,16 @@ def _spread_out(of: np.ndarray, rows: np.ndarray, cells: np.ndarray) -> None:
 
 
 @njit(inner=True)
-def _mask(a: np.ndarray, free: np.ndarray, diagonal: float) -> None:
+def _mask(a, free, diagonal):
     """Clear the rows and columns of cells that are not free."""
     for k in range(a.shape[0]):
         if not free[k]:
-            for j in range(a.shape[0]):
-                a[k, j] = a[j, k] = 0.0
+            a[k], a[:, k] = 0.0, 0.0
             a[k, k] = diagonal
 
 
 @njit(inner=True)
-def _add_up(of: np.ndarray, stiff: np.ndarray, a: np.ndarray) -> None:
+def _add_up(of, stiff, a):
     """Add the precision of one node's cells, from that of its rows."""
     for i in range(of.shape[0]):
         a[i, i] += _RIDGE + stiff[of[i, 0]]
@@ -155,41 +153,33 @@ def _add_up(of: np.ndarray, stiff: np.ndarray, a: np.ndarray) -> None:
 
 
 @njit(inner=True)
-def _factor(fit: Fit, fixed: bool, stiff: np.ndarray, room: Room) -> bool:
+def _factor(fit, fixed, stiff, room):
     """Invert all precisions, from the leaves up."""
     of, parent, free = fit.of, fit.parent, fit.free
-    n, k = free.shape
+    n = free.shape[0]
     inverse, spread = room.inverse, room.spread
     lower, upper = room.square[0], room.square[1]
-    has_children = room.wide[3, :, 0]
-    for v in range(n):
-        for i in range(k):
-            for j in range(k):
-                spread[v, i, j] = inverse[v, i, j] = 0.0
+    spread[:], inverse[:] = 0.0, 0.0
     for v in range(n - 1, -1, -1):
-        inner = has_children[v] > 0.0
         for part in range(2):
-            if (part == 0 and not inner) or (part == 1 and v == 0 and fixed):
+            if (part == 0 and not room.inner[v]) or (part == 1 and v == 0 and fixed):
                 continue
             a = spread[v] if part == 0 else inverse[v]
             if part == 1:
                 _add_up(of, stiff[v], a)
-                for i in range(k):
-                    for j in range(k):
-                        a[i, j] += spread[v, i, j]
+                a += spread[v]
             _mask(a, free[v], 1.0)
             if not _invert(a, lower, upper):
                 return False
             _mask(a, free[v], 0.0)
         if v > 0:
-            for i in range(k):
-                for j in range(k):
-                    spread[parent[v], i, j] += inverse[v, i, j]
+            up = spread[parent[v]]
+            up += inverse[v]
     return True
 
 
 @njit(inner=True)
-def _times(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+def _times(a, x, out):
     """Multiply a symmetric matrix and a vector."""
     for i in range(x.size):
         total = 0.0
@@ -199,24 +189,19 @@ def _times(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
 
 
 @njit(inner=True)
-def _solve(
-    fit: Fit, fixed: bool, lack: np.ndarray, rows: np.ndarray, room: Room, moved: np.ndarray
-) -> None:
-    """Set the sums of the moves of all nodes that balance pulls on their rows, shapes (V, Q).
+def _solve(fit, fixed, lack, rows, room, moved):
+    """Set `moved`, the moves of all rows that balance the pulls on `rows`, shapes (V, Q).
 
-    A fixed root's children move by what they `lack` (K,) together.
+    A fixed root's children move by `lack` (K,) together.
     """
     of, parent = fit.of, fit.parent
     n, k = fit.free.shape
     pull, below, move = room.wide[0], room.wide[1], room.wide[2]
-    has_children = room.wide[3, :, 0]
     hold = np.empty(k)
-    for v in range(n):
-        for i in range(k):
-            below[v, i] = 0.0
+    below[:] = 0.0
     for v in range(n - 1, -1, -1):
         _spread_out(of, rows[v], pull[v])
-        if has_children[v] > 0.0:
+        if room.inner[v]:
             _times(room.spread[v], below[v], hold)
             for i in range(k):
                 pull[v, i] += hold[i]
@@ -230,11 +215,10 @@ def _solve(
             for i in range(k):
                 pull[v, i] -= below[parent[v], i]
         if v == 0 and fixed:
-            for i in range(k):
-                move[0, i] = lack[i]
+            move[0] = lack
         else:
             _times(room.inverse[v], pull[v], move[v])
-        if has_children[v] > 0.0:
+        if room.inner[v]:
             for i in range(k):
                 hold[i] = below[v, i] - move[v, i]
             _times(room.spread[v], hold, below[v])
@@ -242,17 +226,14 @@ def _solve(
 
 
 @njit(inner=True)
-def _gradients(
-    fit: Fit, fixed: bool, slope: np.ndarray, room: Room, inside: np.ndarray, side: np.ndarray
-) -> float:
-    """Set `room.wide[0]` to the gradients of cells, less their price; return the largest inside.
+def _gradients(fit, fixed, slope, room, inside, side):
+    """Set `room.wide[0]` to the cells' gradients less their price; return the largest inside.
 
-    A leaf's gradient adds up the rows of the nodes above it. Where the root is fixed, a cell's
-    price is the middle of the gradients of its `inside` (V, K) leaves, or one at which all leaves
-    stay on their sides.
+    A leaf's gradient adds up the rows of the nodes above it. If the root is fixed, a cell's price
+    is the middle of the gradients of its `inside` (V, K) leaves. Without such leaves, it is a price
+    at which all leaves stay on their sides.
     """
     n, k = inside.shape
-    has_children = room.wide[3, :, 0]
     total, least, most = room.wide[0], np.full(k, np.inf), np.full(k, -np.inf)
     edge = np.full(k, -np.inf)
     for v in range(n):
@@ -262,7 +243,7 @@ def _gradients(
                 total[v, i] += total[fit.parent[v], i]
             elif fixed:
                 total[v, i] = 0.0
-        if has_children[v] == 0.0:
+        if not room.inner[v]:
             for i in range(k):
                 if inside[v, i]:
                     least[i] = min(least[i], total[v, i])
@@ -277,47 +258,30 @@ def _gradients(
             worst = max(worst, most[i] - middle, middle - least[i])
         elif fixed and edge[i] > -np.inf:
             middle = edge[i]
-        for v in range(n):
-            total[v, i] -= middle
+        total[:, i] -= middle
     return worst
 
 
 @njit(inner=True)
-def _polish(
-    fit: Fit,
-    fixed: bool,
-    tolerance: float,
-    room: Room,
-    side: np.ndarray,
-    ends: np.ndarray,
-    price: np.ndarray,
-    x: np.ndarray,
-) -> float:
-    """Solve with the rows of a `side` (V, Q) held there, and correct the sides; return what is off.
+def _polish(fit, fixed, tolerance, room, side, ends, price, x):
+    """Solve with rows fixed at the bound on their `side` (V, Q); correct sides until they stay.
 
-    `ends` (2, V, Q) are the bounds. A leaf's cell on a side is fixed, another row is held as rows
-    with fixed values are.
+    `ends` (2, V, Q) are the bounds. A leaf's cell at a bound is eliminated; another row at a bound
+    has a penalty, as rows with fixed values have. Returns the violation of optimality.
     """
     of, weight, target = fit.of, fit.weight, fit.target
     n, q = weight.shape
     k = of.shape[0]
-    has_children = room.wide[3, :, 0]
-    stiff, rows, step, at, aim = (
-        room.tall[14],
-        room.tall[15],
-        room.tall[16],
-        room.tall[17],
-        room.tall[18],
-    )
+    tall = room.tall
+    stiff, rows, step, at, aim = tall[14], tall[15], tall[16], tall[17], tall[18]
     mask, lack = np.zeros((n, k), dtype=np.bool_), np.zeros(k)
     part = Fit(fit.parent, of, weight, target, fit.low, fit.high, fit.held, mask)
     for _ in range(_MOST_TURNS):
         for i in range(k):
             lack[i] = x[0, i] if fixed else 0.0
         for v in range(n - 1, -1, -1):
-            inner = has_children[v] > 0.0
             for i in range(k):
-                if inner:
+                if room.inner[v]:
                     mask[v, i] = False
                     x[v, i] = x[v, i] if fixed and v == 0 else 0.0
                     continue
@@ -335,7 +299,7 @@ def _polish(
         for v in range(n):
             for i in range(q):
                 aim[v, i] = np.nan
-                leaf = i < k and has_children[v] == 0.0
+                leaf = i < k and not room.inner[v]
                 if side[v, i] != 0.0 and not leaf:
                     aim[v, i] = ends[0 if side[v, i] < 0.0 else 1, v, i]
                 elif fit.held[v, i]:
@@ -355,9 +319,9 @@ def _polish(
                     if aim[v, i] == aim[v, i]:
                         rows[v, i] += (aim[v, i] - at[v, i]) / _GIVE
             _solve(part, fixed, lack, rows, room, step)
-            for i in range(k):
-                lack[i] = 0.0
-                for v in range(1 if fixed else 0, n):
+            lack[:] = 0.0
+            for v in range(1 if fixed else 0, n):
+                for i in range(k):
                     x[v, i] += room.wide[2, v, i]
             far = 0.0
             for v in range(n):
@@ -375,7 +339,7 @@ def _polish(
         changed = False
         for v in range(1 if fixed else 0, n):
             for i in range(q):
-                leaf = i < k and has_children[v] == 0.0
+                leaf = i < k and not room.inner[v]
                 if leaf and not fit.free[v, i]:
                     continue
                 if side[v, i] != 0.0:
@@ -404,7 +368,7 @@ def _polish(
 
 
 @njit(inner=True)
-def _longest(value: np.ndarray, step: np.ndarray, most: float) -> float:
+def _longest(value, step, most):
     """The longest step up to `most` that leaves all values nonnegative."""
     for v in range(value.shape[0]):
         for i in range(value.shape[1]):
@@ -414,8 +378,8 @@ def _longest(value: np.ndarray, step: np.ndarray, most: float) -> float:
 
 
 @njit(inner=True)
-def _begin(fit: Fit, x: np.ndarray, ends: np.ndarray, point: Point) -> tuple[float, int]:
-    """Set rooms and prices of all bounds; return their unit and the number of bounds."""
+def _begin(fit, x, ends, point):
+    """Set the rooms and prices of all bounds; return their unit and the number of bounds."""
     size, count = 1.0, 0
     for v in range(x.shape[0]):
         _sum_up(fit.of, x[v], point.at[v])
@@ -436,7 +400,7 @@ def _begin(fit: Fit, x: np.ndarray, ends: np.ndarray, point: Point) -> tuple[flo
 
 
 @njit(inner=True)
-def _missed(ends: np.ndarray, point: Point, part: int, v: int, i: int) -> float:
+def _missed(ends, point, part, v, i):
     """Distance to a bound less its room; 0 without a bound."""
     bound = ends[part, v, i]
     if abs(bound) == np.inf:
@@ -446,7 +410,7 @@ def _missed(ends: np.ndarray, point: Point, part: int, v: int, i: int) -> float:
 
 
 @njit(inner=True)
-def _off(fit: Fit, ends: np.ndarray, point: Point) -> tuple[float, float]:
+def _off(fit, ends, point):
     """Duality gap, and the largest violation."""
     gap, far = 0.0, 0.0
     for v in range(point.at.shape[0]):
@@ -460,12 +424,10 @@ def _off(fit: Fit, ends: np.ndarray, point: Point) -> tuple[float, float]:
 
 
 @njit(inner=True)
-def _pulls(
-    fit: Fit, ends: np.ndarray, point: Point, aim: float, stiff: np.ndarray, rows: np.ndarray
-) -> None:
-    """Set the precisions of all rows and the pulls on them, for rooms times prices of `aim`.
+def _pulls(fit, ends, point, aim, stiff, rows):
+    """Set the precisions of all rows and the pulls on them; rooms times prices should be `aim`.
 
-    With an aim above 0 the products of the last steps are corrected for.
+    An aim above 0 corrects for the products of the last steps.
     """
     for v in range(point.at.shape[0]):
         for i in range(point.at.shape[1]):
@@ -486,8 +448,8 @@ def _pulls(
 
 
 @njit(inner=True)
-def _steps(ends: np.ndarray, point: Point, aim: float, step: np.ndarray) -> float:
-    """Set the steps of rooms and prices to those of the rows; return how far they may go."""
+def _steps(ends, point, aim, step):
+    """Set the steps of rooms and prices from those of the rows; return the longest step length."""
     for v in range(point.at.shape[0]):
         for i in range(point.at.shape[1]):
             for part in range(2):
@@ -510,7 +472,7 @@ def _steps(ends: np.ndarray, point: Point, aim: float, step: np.ndarray) -> floa
 
 
 @njit(inner=True)
-def _advance(fit: Fit, point: Point, length: float, step: np.ndarray) -> None:
+def _advance(fit, point, length, step):
     """Take the steps of rows, rooms and prices."""
     for v in range(point.at.shape[0]):
         for i in range(point.at.shape[1]):
@@ -524,7 +486,7 @@ def _advance(fit: Fit, point: Point, length: float, step: np.ndarray) -> None:
 
 
 @njit(inner=True)
-def _gap_after(point: Point, length: float) -> float:
+def _gap_after(point, length):
     """Duality gap after steps of a length."""
     gap = 0.0
     for part in range(2):
@@ -536,8 +498,8 @@ def _gap_after(point: Point, length: float) -> float:
 
 
 @njit(inner=True)
-def _guess(point: Point, side: np.ndarray, price: np.ndarray) -> None:
-    """Guess that the bounds bind whose price exceeds their room."""
+def _guess(point, side, price):
+    """Guess that a bound binds if its price exceeds its room."""
     for v in range(point.at.shape[0]):
         for i in range(point.at.shape[1]):
             side[v, i], price[v, i] = 0.0, point.price[v, i]
@@ -548,51 +510,46 @@ def _guess(point: Point, side: np.ndarray, price: np.ndarray) -> None:
 
 
 @njit(inner=True)
-def fit_tree(
-    fit: Fit, fixed: bool, tolerance: float, most: int, room: Room, x: np.ndarray
-) -> float:
-    """Move `x` (V, K), which adds up, to the closest point; return what it misses optimality by.
+def fit_tree(fit, fixed, tolerance, most, x):
+    """Move `x` (V, K), which adds up, to the closest point.
 
     Returns the largest violation of bounds, fixed values and gradients, in counts and in weighted
     counts; infinite if no point was found.
 
     Notes
     -----
-    First the binding bounds are guessed and corrected (the primal-dual active set method;
-    Hintermüller, Ito and Kunisch 2003). That need not end. Then Mehrotra's predictor and corrector
-    (1992), with one step length, approaches the point until the binding bounds show, and the same
-    corrections finish. Fixed values are held by the method of multipliers (Rockafellar 1976).
+    The primal-dual active set method guesses the binding bounds and corrects them (Hintermüller,
+    Ito and Kunisch 2003). This need not end. Then Mehrotra's predictor and corrector (1992), with
+    one step length, approaches the point until the binding bounds show, and the same corrections
+    finish. Fixed values are enforced by the method of multipliers (Rockafellar 1976).
     """
     n, q = fit.weight.shape
     k = fit.of.shape[0]
-    point = Point(
-        room.tall[0],
-        room.tall[1],
-        room.tall[2:4],
-        room.tall[4:6],
-        room.tall[6:8],
-        room.tall[8:10],
+    tall = np.empty((19, n, q))
+    room = Room(
+        with_children(fit.parent),
+        tall,
+        np.empty((3, n, k)),
+        np.empty((n, k, k)),
+        np.empty((n, k, k)),
+        np.empty((2, k, k)),
     )
-    ends, side, price = room.tall[10:12], room.tall[12], room.tall[13]
-    stiff, rows, step = room.tall[14], room.tall[15], room.tall[16]
-    held = np.zeros((n, q), dtype=np.bool_)
-    saved, lack = np.empty((n, k)), np.zeros(k)
+    point = Point(tall[0], tall[1], tall[2:4], tall[4:6], tall[6:8], tall[8:10])
+    ends, side, price = tall[10:12], tall[12], tall[13]
+    stiff, rows, step = tall[14], tall[15], tall[16]
+    held, lack = np.zeros((n, q), dtype=np.bool_), np.zeros(k)
+    side[:], price[:], rows[:] = 0.0, 0.0, 0.0
     for v in range(n):
-        room.wide[3, v, 0] = 0.0
-        for i in range(q):
-            rows[v, i], side[v, i], price[v, i] = 0.0, 0.0, 0.0
         for i in range(k):
             for m in range(fit.of.shape[1]):
                 rows[v, fit.of[i, m]] += fit.free[v, i]
         for i in range(q):
-            # a row without a free cell is what it is
+            # a row without a free cell cannot change
             idle = rows[v, i] == 0.0 or (fixed and v == 0)
             held[v, i] = fit.held[v, i] and not idle
             idle = idle or fit.held[v, i]
             ends[0, v, i] = -np.inf if idle else fit.low[v, i]
             ends[1, v, i] = np.inf if idle else fit.high[v, i]
-        if v > 0:
-            room.wide[3, fit.parent[v], 0] = 1.0
     fit = Fit(fit.parent, fit.of, fit.weight, fit.target, fit.low, fit.high, held, fit.free)
     gap, left, last = 0.0, 1.0, np.inf
     size, bounds = 1.0, 0
@@ -604,15 +561,12 @@ def fit_tree(
         if small and gap <= last:
             if turn > 0:
                 _guess(point, side, price)
-            for v in range(n):
-                for i in range(k):
-                    saved[v, i] = x[v, i]
+            saved = x.copy()
             found = _polish(fit, fixed, tolerance, room, side, ends, price, x)
             if found <= tolerance:
                 return found
+            x[:] = saved
             for v in range(n):
-                for i in range(k):
-                    x[v, i] = saved[v, i]
                 _sum_up(fit.of, x[v], point.at[v])
             if turn > 0:
                 last = gap * _AGAIN

@@ -1,4 +1,4 @@
-"""Keys that order remainders, those that are equal at random.
+"""Sort keys of remainders: by rank, and equal ranks at random.
 
 Benchmark rows: `rounding`, `topdown`.
 """
@@ -17,7 +17,7 @@ _FEW = 48
 
 
 @njit()
-def position_bits(count: int) -> int:
+def position_bits(count):
     """Bits that hold the positions of `count` entries."""
     bits = 1
     while (1 << bits) < count:
@@ -26,20 +26,20 @@ def position_bits(count: int) -> int:
 
 
 @njit(inner=True)
-def key_of(rank: int, word: np.uint64, position: int, bits: int) -> int:
+def key_of(rank, word, position, bits):
     """Return the key of a rank of 0 to 2^24 - 1 at a position of `bits` bits."""
     coin = np.int64(word >> np.uint64(64 - _BELOW_RANK))
     return int((np.int64(rank) << _BELOW_RANK) | ((coin >> bits) << bits) | np.int64(position))
 
 
 @njit(inner=True)
-def rank_of(key: int) -> int:
+def rank_of(key):
     """Return the rank of a key."""
     return key >> _BELOW_RANK
 
 
 @njit(inner=True)
-def _insert(keys: np.ndarray, a: int, b: int) -> None:
+def _insert(keys, a, b):
     """Sort keys a to b by insertion."""
     for i in range(a + 1, b):
         key, j = keys[i], i
@@ -50,7 +50,7 @@ def _insert(keys: np.ndarray, a: int, b: int) -> None:
 
 
 @njit(inner=True)
-def sort_keys(keys: np.ndarray, a: int, b: int) -> None:
+def sort_keys(keys, a, b):
     """Sort keys a to b."""
     if b - a <= _FEW:
         _insert(keys, a, b)

@@ -13,11 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.projection.forest import Forest
 
 
 @njit()
-def lay_out(forest: Forest, order: np.ndarray) -> np.ndarray:
+def lay_out(forest, order):
     """Fill `order` (n,) with the node at each place; return first, split, below, at as rows.
 
     The rows have one entry for each parent and one more. The roots are a family without a parent:
@@ -31,24 +30,18 @@ def lay_out(forest: Forest, order: np.ndarray) -> np.ndarray:
     rows = np.zeros((4, inner + 1), dtype=np.int64)
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     used, parents = 0, 0
-    for v in range(n):
-        if is_root[v] and starts[v + 1] == starts[v]:
-            order[used] = v
-            used += 1
-    for v in range(n):
-        if is_root[v] and starts[v + 1] > starts[v]:
-            order[used], at[parents] = v, used
-            used += 1
-            parents += 1
-    for k in range(inner):
-        v = order[at[k]]
-        first[k], below[k] = used, parents
-        members = children[starts[v] : starts[v + 1]]
+    members = np.flatnonzero(is_root)
+    for k in range(-1, inner):
+        if k >= 0:
+            v = order[at[k]]
+            first[k], below[k] = used, parents
+            members = children[starts[v] : starts[v + 1]]
         for c in members:
             if starts[c + 1] == starts[c]:
                 order[used] = c
                 used += 1
-        split[k] = used
+        if k >= 0:
+            split[k] = used
         for c in members:
             if starts[c + 1] > starts[c]:
                 order[used], at[parents] = c, used
@@ -59,7 +52,7 @@ def lay_out(forest: Forest, order: np.ndarray) -> np.ndarray:
 
 
 @njit()
-def drop_implied(rows: np.ndarray, leaf_lo: np.ndarray, lo: np.ndarray) -> None:
+def drop_implied(rows, leaf_lo, lo):
     """Set to -inf the lower bounds `lo` of parents that follow from the children's bounds.
 
     `leaf_lo` has one entry for each place. A fixed value satisfies its bound, too.

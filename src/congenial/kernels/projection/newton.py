@@ -2,7 +2,7 @@
 
 Benchmark row: `imaging`.
 
-Places and families are those of `project_levels`. A leaf whose family has price `p` takes the value
+Places and families are those of `levels`. A leaf whose family has price `p` takes the value
 ``clip(y + give * p, lo, hi)``, with `give` one over its weight. Given the values that are at a
 bound, all prices follow from one pass up and one pass down over the parents; the leaves are read
 once in each iteration. Values are relative to integers near `y`, so that rounding errors have the
@@ -17,8 +17,8 @@ from congenial.kernels.numerics.compiling import njit
 
 # Kinds of a parent's own value: free, equal to its measurement, or at a bound.
 FREE, FIXED, AT_LO, AT_HI = 0, 1, 2, 3
-# Rows of the arrays below. They are read in place, because making a view of a row takes longer than
-# the work of a short family.
+# Rows of the arrays `rows`, `leaf`, `inner` and `state`. Kernels index them directly, because a
+# view of a row costs more than the work of a short family.
 FIRST, SPLIT, BELOW, AT = 0, 1, 2, 3
 GIVE, LO, HI = 0, 1, 2
 WEIGHT, LOW, HIGH, KIND = 0, 1, 2, 3
@@ -27,9 +27,7 @@ STIFF, START, GROW, SEEN, UNMOVED, STATE = 8, 9, 10, 11, 12, 13
 
 
 @njit(inner=True, reordered=True)
-def _moves(
-    price: float, begin: int, end: int, y: np.ndarray, leaf: np.ndarray
-) -> tuple[float, float]:
+def _moves(price, begin, end, y, leaf):
     """Total move of the leaves at a price, and its derivative."""
     total, slope = 0.0, 0.0
     # unsigned, so that no index is checked for being negative
@@ -44,12 +42,11 @@ def _moves(
 
 
 @njit(inner=True, reordered=True)
-def _first(
-    begin: int, end: int, y: np.ndarray, leaf: np.ndarray, largest: float
-) -> tuple[float, float, float, float, float, int]:
-    """Sums of the integers near leaves and of the remainders; the number of bad leaves.
+def _first(begin, end, y, leaf, largest):
+    """Return sums over leaves at price 0, and the number of bad leaves.
 
-    Between the two sums and the number: the result of `_moves` at price 0, and the sum of `give`.
+    The sums are those of the near integers, of the remainders, of moves and their derivative as in
+    `_moves`, and of `give`.
     """
     whole, rest, total, slope, grows, good = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     for c in range(np.uint64(begin), np.uint64(end)):
@@ -69,15 +66,7 @@ def _first(
 
 
 @njit(inner=True)
-def _start(
-    rows: np.ndarray,
-    y: np.ndarray,
-    leaf: np.ndarray,
-    inner: np.ndarray,
-    held: np.ndarray,
-    largest: float,
-    state: np.ndarray,
-) -> float:
+def _start(rows, y, leaf, inner, held, largest, state):
     """Set up each parent; return the largest number, or nan if a number is bad.
 
     Leaves that are at a bound at price 0 start there, unless all leaves of the family are. The
@@ -107,7 +96,7 @@ def _start(
 
 
 @njit(inner=True)
-def _prices(rows: np.ndarray, inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> float:
+def _prices(rows, inner, held, state):
     """Set the price and the value of each parent, given what is at a bound (Hay et al. 2010).
 
     The leaves of family k add up to ``offset + slope * price``; below parent k the cost of a value
@@ -130,9 +119,8 @@ def _prices(rows: np.ndarray, inner: np.ndarray, held: np.ndarray, state: np.nda
             elif held[k] == FIXED:
                 state[MEAN, k] = state[OWN, k]
             else:
-                state[MEAN, k] = (inner[LOW, k] if held[k] == AT_LO else inner[HIGH, k]) - state[
-                    NEAR, k
-                ]
+                bound = inner[LOW, k] if held[k] == AT_LO else inner[HIGH, k]
+                state[MEAN, k] = bound - state[NEAR, k]
     for k in range(rows[BELOW, 0]):
         state[VALUE, k], state[OUTER, k] = state[MEAN, k], 0.0
     for k in range(rows.shape[1] - 1):
@@ -149,7 +137,7 @@ def _prices(rows: np.ndarray, inner: np.ndarray, held: np.ndarray, state: np.nda
 
 
 @njit(inner=True)
-def _farthest(rows: np.ndarray, y: np.ndarray, leaf: np.ndarray, state: np.ndarray) -> float:
+def _farthest(rows, y, leaf, state):
     """Largest total move of the leaves of a family.
 
     Their sum is rounded at most once for each leaf, in any order. Leaves can move far even if
@@ -166,7 +154,14 @@ def _farthest(rows: np.ndarray, y: np.ndarray, leaf: np.ndarray, state: np.ndarr
 
 
 @njit(inner=True)
-def _hold(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> bool:
+def _pull(k, inner, state):
+    """Gradient of the distance if the value of parent k increases, with its sign changed."""
+    own = inner[WEIGHT, k] * (state[VALUE, k] - state[OWN, k])
+    return float(state[OUTER, k] - state[PRICE, k] - own)
+
+
+@njit(inner=True)
+def _hold(inner, held, state):
     """Fix parents that crossed a bound, free parents that pull away; return if any changed."""
     changed = False
     for k in range(held.size):
@@ -177,11 +172,7 @@ def _hold(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> bool:
             elif state[VALUE, k] > inner[HIGH, k] - state[NEAR, k]:
                 held[k] = AT_HI
         elif now != FIXED:
-            pull = (
-                state[OUTER, k]
-                - state[PRICE, k]
-                - inner[WEIGHT, k] * (state[VALUE, k] - state[OWN, k])
-            )
+            pull = _pull(k, inner, state)
             if (pull > 0.0) == (now == AT_LO) and pull != 0.0:
                 held[k] = FREE
         changed |= held[k] != now
@@ -189,7 +180,7 @@ def _hold(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> bool:
 
 
 @njit(inner=True)
-def _residual(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> float:
+def _residual(inner, held, state):
     """Worst violation of the optimality conditions at the parents, except for the sums."""
     worst = 0.0
     for k in range(held.size):
@@ -199,9 +190,7 @@ def _residual(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> float:
             inner[LOW, k] - state[NEAR, k] - state[VALUE, k],
             state[VALUE, k] - (inner[HIGH, k] - state[NEAR, k]),
         )
-        pull = (
-            state[OUTER, k] - state[PRICE, k] - inner[WEIGHT, k] * (state[VALUE, k] - state[OWN, k])
-        )
+        pull = _pull(k, inner, state)
         if held[k] == FREE:
             pull = abs(pull)
         elif held[k] == AT_HI:
@@ -211,14 +200,7 @@ def _residual(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> float:
 
 
 @njit(inner=True)
-def _apart(
-    rows: np.ndarray,
-    leaf: np.ndarray,
-    y: np.ndarray,
-    state: np.ndarray,
-    z: np.ndarray,
-    whole: np.ndarray,
-) -> None:
+def _apart(rows, leaf, y, state, z, whole):
     """Fill `whole` and `z` by place."""
     for c in range(rows[FIRST, 0]):
         whole[c] = np.rint(y[c])
@@ -228,32 +210,19 @@ def _apart(
         for c in range(rows[FIRST, k], rows[SPLIT, k]):
             rounded = np.rint(y[c])
             moved_to = (y[c] - rounded) + state[PRICE, k] * leaf[GIVE, c]
-            whole[c], z[c] = (
-                rounded,
-                min(max(moved_to, leaf[LO, c] - rounded), leaf[HI, c] - rounded),
-            )
+            whole[c] = rounded
+            z[c] = min(max(moved_to, leaf[LO, c] - rounded), leaf[HI, c] - rounded)
 
 
 @njit(inner=True)
-def _put(
-    price: float, begin: int, end: int, y: np.ndarray, leaf: np.ndarray, z: np.ndarray
-) -> None:
+def _put(price, begin, end, y, leaf, z):
     """Write the leaves of a family at a price."""
     for c in range(np.uint64(begin), np.uint64(end)):
         z[c] = min(max(y[c] + price * leaf[GIVE, c], leaf[LO, c]), leaf[HI, c])
 
 
 @njit()
-def solve(
-    rows: np.ndarray,
-    order: np.ndarray,
-    leaf: np.ndarray,
-    inner: np.ndarray,
-    values: np.ndarray,
-    largest: float,
-    limit: int,
-    out: np.ndarray,
-) -> float:
+def solve(rows, order, leaf, inner, values, largest, limit, out):
     """Fill `out` with the point closest to `values` (n,), which is only read.
 
     Returns residual of the optimality conditions, relative to the largest number or to how far
@@ -312,18 +281,12 @@ def solve(
     if out.shape[0] > 1:
         _apart(rows, leaf, y, state, out[0], out[1])
         return off / size
-    z = out[0]
-    for c in range(rows[FIRST, 0]):
-        v = order[c] if order.size else c
-        z[v] = min(max(y[c], leaf[LO, c]), leaf[HI, c])
+    z = y if order.size else out[0]  # values in another order were copied
+    _put(0.0, 0, rows[FIRST, 0], y, leaf, z)
     for k in range(m):
-        v = order[rows[AT, k]] if order.size else rows[AT, k]
-        z[v] = state[VALUE, k] + state[NEAR, k]
-        begin, end = rows[FIRST, k], rows[SPLIT, k]
-        if order.size:
-            for c in range(begin, end):
-                moved_to = y[c] + state[PRICE, k] * leaf[GIVE, c]
-                z[order[c]] = min(max(moved_to, leaf[LO, c]), leaf[HI, c])
-        else:
-            _put(state[PRICE, k], begin, end, y, leaf, z)
+        z[rows[AT, k]] = state[VALUE, k] + state[NEAR, k]
+        _put(state[PRICE, k], rows[FIRST, k], rows[SPLIT, k], y, leaf, z)
+    if order.size:
+        for i in range(n):
+            out[0, order[i]] = z[i]
     return off / size

@@ -3,7 +3,7 @@
 Benchmark row: `topdown`.
 
 Places and families are those of `levels`. A family is moved to the closest point whose values add
-up and keep their ranges: all move by one amount, except values at an end of their range.
+up and stay in their ranges: all move by one amount, except values at an end of their range.
 Values are relative to integers near them, so that rounding errors have the size of the noise.
 """
 
@@ -15,13 +15,14 @@ from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.keys import key_of, position_bits, sort_keys
 
 DONE, INFEASIBLE, INEXACT, TOO_LARGE = 0, 1, 2, 3
+# Most Newton steps of a family.
 _MOST_STEPS = 400
 # Places processed at once; some may lie beyond the end of a family.
 _LANES = 8
 
 
 @njit(inner=True, reordered=True)
-def _sums(y: np.ndarray, a: np.uint64, m: np.uint64, k: np.uint64) -> tuple[float, float]:
+def _sums(y, a, m, k):
     """Sums of the integers near the first k of m values from a on, and of the remainders."""
     whole, rest = 0.0, 0.0
     for i in range(m):
@@ -34,16 +35,7 @@ def _sums(y: np.ndarray, a: np.uint64, m: np.uint64, k: np.uint64) -> tuple[floa
 
 
 @njit(inner=True, reordered=True)
-def _moves(
-    by: float,
-    y: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    capped: bool,
-    a: np.uint64,
-    m: np.uint64,
-    k: np.uint64,
-) -> tuple[float, float]:
+def _moves(by, y, lo, hi, capped, a, m, k):
     """Sum of the moves of the first k of m places for a given amount, and how many move."""
     total, moving = 0.0, 0.0
     for i in range(m):
@@ -56,18 +48,8 @@ def _moves(
 
 
 @njit(inner=True, reordered=True)
-def _put(
-    by: float,
-    y: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    capped: bool,
-    a: np.uint64,
-    m: np.uint64,
-    k: np.uint64,
-    out: np.ndarray,
-) -> tuple[float, float, float]:
-    """Do as `_moves`, write all m moved places, and also return the sum of the first k."""
+def _put(by, y, lo, hi, capped, a, m, k, out):
+    """Write all m moved places; return the results of `_moves` and the sum of the first k."""
     total, moving, put = 0.0, 0.0, 0.0
     for i in range(m):
         move = max(by, lo[a + i] - y[a + i])
@@ -84,28 +66,15 @@ def _put(
 
 
 @njit(inner=True)
-def _start(
-    by: float, short: float, a: int, b: int, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
-) -> float:
-    """The amount at which all places have left the ends that make their sum `short`."""
+def _start(by, short, a, b, y, lo, hi):
+    """The amount at which each place has left its lower end, if `short` > 0, or its upper end."""
     for c in range(a, b):
         by = max(by, lo[c] - y[c]) if short > 0.0 else min(by, hi[c] - y[c])
     return by
 
 
 @njit(inner=True)
-def _round(
-    a: int,
-    b: int,
-    whole: float,
-    by: float,
-    y: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    words: np.ndarray,
-    keys: np.ndarray,
-    out: np.ndarray,
-) -> bool:
+def _round(a, b, whole, by, y, lo, hi, words, keys, out):
     """Round moved places a to b to integers of sum `whole`; the largest remainders get the units.
 
     Remainders that differ by less than 2^-20, or by less than the resolution of a large move, are
@@ -138,7 +107,7 @@ def _round(
 
 
 @njit(inner=True, reordered=True)
-def _within(y: np.ndarray, largest: float) -> bool:
+def _within(y, largest):
     """Whether all numbers are finite and at most `largest` in size."""
     within = 0.0  # a float, so that the compiler counts several numbers at once
     for i in range(y.size):
@@ -147,16 +116,7 @@ def _within(y: np.ndarray, largest: float) -> bool:
 
 
 @njit(inner=True)
-def _families(
-    first: np.ndarray,
-    at: np.ndarray,
-    y: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    capped: bool,
-    words: np.ndarray,
-    out: np.ndarray,
-) -> bool:
+def _families(first, at, y, lo, hi, capped, words, out):
     """Fill all families, parents first; return False if a family does not add up.
 
     Each family moves by the amount at which it adds up, found by Newton's method. If ranges are
@@ -220,18 +180,7 @@ def _families(
 
 
 @njit()
-def descend(
-    rows: np.ndarray,
-    order: np.ndarray,
-    fixed: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    capped: bool,
-    values: np.ndarray,
-    largest: float,
-    words: np.ndarray,
-    z: np.ndarray,
-) -> int:
+def descend(rows, order, fixed, lo, hi, capped, values, largest, words, z):
     """Fill `z` (n,) family by family, parents first.
 
     Returns DONE, INFEASIBLE if a root's fixed value is out of its range, INEXACT if a family

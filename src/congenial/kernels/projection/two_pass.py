@@ -14,7 +14,6 @@ import numpy as np
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.curves import add, inverse, span
 from congenial.kernels.projection.fill import fill
-from congenial.kernels.projection.forest import Costs, Forest
 
 OK = 0
 TOO_LARGE = 1
@@ -23,7 +22,7 @@ PRICE, VALUE = 0, 1
 
 
 @njit(inner=True)
-def _grown(points: np.ndarray, need: int) -> np.ndarray:
+def _grown(points, need):
     """Return points (2, k), copied to a larger array if there is room for fewer than `need`."""
     size = points.shape[1]
     if need <= size:
@@ -34,9 +33,7 @@ def _grown(points: np.ndarray, need: int) -> np.ndarray:
 
 
 @njit(inner=True)
-def _own_quadratic(
-    out: np.ndarray, center: float, weight: float, lo: float, hi: float
-) -> tuple[int, float, float]:
+def _own_quadratic(out, center, weight, lo, hi):
     """Curve (value, price) of ``weight / 2 * (z - center)**2`` on [lo, hi]."""
     k = 0
     if lo > -np.inf:
@@ -52,9 +49,7 @@ def _own_quadratic(
 
 
 @njit(inner=True)
-def _own_linear(
-    out: np.ndarray, b0: float, b1: float, mid: float, weight: float, lo: float, hi: float
-) -> tuple[int, float, float]:
+def _own_linear(out, b0, b1, mid, weight, lo, hi):
     """Curve of a cost with slope -weight below b0, `mid` up to b1, weight above, on [lo, hi]."""
     k = 0
     if lo > -np.inf:
@@ -77,17 +72,7 @@ def _own_linear(
 
 
 @njit()
-def solve(
-    forest: Forest,
-    quadratic: bool,
-    costs: Costs,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    prefer: np.ndarray,
-    words: np.ndarray,
-    limit: int,
-    z: np.ndarray,
-) -> int:
+def solve(forest, quadratic, costs, lo, hi, prefer, words, limit, z):
     """Fill `z` with the minimiser of the summed costs over the tree.
 
     Among equally good values, each node takes the closest to `prefer`. If `words` is not empty (one
@@ -151,7 +136,7 @@ def solve(
 
 
 @njit(inner=True)
-def _middle(a: float, b: float) -> float:
+def _middle(a, b):
     """A point inside [a, b], where either end may be infinite."""
     if a == -np.inf and b == np.inf:
         return 0.0
@@ -163,7 +148,7 @@ def _middle(a: float, b: float) -> float:
 
 
 @njit(inner=True)
-def _pick(low: float, high: float, prefer: float, whole: bool, words: np.ndarray, v: int) -> float:
+def _pick(low, high, prefer, whole, words, v):
     """The value in [low, high] closest to `prefer`; a coin breaks ties of integers."""
     value = prefer
     if whole:
@@ -175,15 +160,7 @@ def _pick(low: float, high: float, prefer: float, whole: bool, words: np.ndarray
 
 
 @njit(inner=True)
-def _sum_children(
-    members: np.ndarray,
-    points: np.ndarray,
-    at: np.ndarray,
-    ray: np.ndarray,
-    size: int,
-    out: np.ndarray,
-    place: int,
-) -> tuple[int, float, float]:
+def _sum_children(members, points, at, ray, size, out, place):
     """Add the children's curves in rounds of pairs, so that each point is copied log k times."""
     k = members.size
     old, new = np.empty((2, size)), np.empty((2, size))
@@ -215,7 +192,7 @@ def _sum_children(
 
 
 @njit(inner=True)
-def _copied(points: np.ndarray, begin: int, stop: int, out: np.ndarray, o: int) -> int:
+def _copied(points, begin, stop, out, o):
     """Copy points to `out` from point `o` on; return the index after them."""
     for i in range(begin, stop):
         out[PRICE, o], out[VALUE, o] = points[PRICE, i], points[VALUE, i]

@@ -15,17 +15,18 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.keys import RANK_BITS, key_of, position_bits, rank_of, sort_keys
-from congenial.kernels.projection.newton import FIXED
+from congenial.kernels.projection.newton import FIXED, HIGH, KIND, LOW
 
 ROUNDED, UNDECIDED = 0, 1
-# Most prices kept, and the offset that turns a price into a rank.
+# Largest price kept, in units of `full`, if further units are tried.
 _WIDEST = 7
+# Offset that turns a price into a rank.
 _MIDDLE = 1 << (RANK_BITS - 1)
 
 
 @njit(inner=True)
-def _mixed(word: np.uint64, i: int) -> np.uint64:
-    """Return a word of its own for the i-th unit of a place (Steele, Lea and Flood 2014)."""
+def _mixed(word, i):
+    """Return the random word of the i-th unit of a place (Steele, Lea and Flood 2014)."""
     x = word + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -33,7 +34,7 @@ def _mixed(word: np.uint64, i: int) -> np.uint64:
 
 
 @njit(inner=True)
-def _split(value: float, full: int) -> tuple[float, int]:
+def _split(value, full):
     """Return the integer below a value and its remainder on a grid of 1 / full, less than full."""
     below = np.floor(value + 0.5 / full)
     part = int(np.rint((value - below) * full))
@@ -43,7 +44,7 @@ def _split(value: float, full: int) -> tuple[float, int]:
 
 
 @njit(inner=True)
-def _own(e: int, part: int, full: int) -> int:
+def _own(e, part, full):
     """Price that a parent's own change adds to its unit from e to e + 1."""
     if e < 0:
         return -full
@@ -51,22 +52,11 @@ def _own(e: int, part: int, full: int) -> int:
 
 
 @njit(inner=True)
-def _kept(
-    k: int,
-    step: np.ndarray,
-    part: int,
-    least: float,
-    most: float,
-    full: int,
-    widest: int,
-    keys: np.ndarray,
-    price: np.ndarray,
-    stored: int,
-) -> int:
+def _kept(k, step, part, least, most, full, widest, keys, price, stored):
     """Store the units of parent k that may matter further up; return the number stored so far.
 
-    To the left and right of its family's known units are unknown units, with prices at most -left
-    and at least right. The parent's own change shifts these limits as it shifts the units.
+    Unknown units to the left of the family's known units have prices of at most -left, those to the
+    right of at least right. The parent's own change shifts these limits as it shifts the units.
     """
     begin, count, short, kept, keeps, e, left, right = step
     first, last = -short[k], count[k] - short[k]
@@ -93,26 +83,16 @@ def _kept(
 
 
 @njit()
-def round_levels(
-    rows: np.ndarray,
-    leaf: np.ndarray,
-    inner: np.ndarray,
-    kind: np.ndarray,
-    near: np.ndarray,
-    z: np.ndarray,
-    full: int,
-    spare: int,
-    words: np.ndarray,
-    out: np.ndarray,
-) -> int:
+def round_levels(rows, leaf, inner, near, z, full, spare, words, out):
     """Fill `out` (n,) with integers, by place.
 
-    Returns ROUNDED, or UNDECIDED if unknown units could matter or a fixed value is not an
-    integer; `out` is not filled then.
+    The closest point is `near`, integers, plus `z`, shapes (n,); a unit has `full` grid steps.
+    `rows`, `leaf` and `inner` are those of `newton.solve`. Returns ROUNDED, or UNDECIDED if unknown
+    units could matter or a fixed value is not an integer; `out` is not filled then.
     """
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     give, lo, hi = leaf[0], leaf[1], leaf[2]
-    m = kind.size
+    m = inner.shape[1]
     widest = full * (_WIDEST if spare else 1)
     size = (2 + 2 * spare) * z.size + 16
     keys = np.empty(size, dtype=np.int64)  # sorted keys of each family
@@ -173,15 +153,15 @@ def round_levels(
         out[at[k]] = floor
         # after taking i of its units, a parent's value is floor - short + i
         short[k] = int(floor - whole) - base
-        if kind[k] == FIXED:
+        if inner[KIND, k] == FIXED:
             if part > 0 or not 0 <= short[k] <= count[k]:
                 return UNDECIDED
             left[k] = right[k] = widest
             continue
-        least, most = inner[1, k] - near[at[k]] - floor, inner[2, k] - near[at[k]] - floor
+        least, most = inner[LOW, k] - near[at[k]] - floor, inner[HIGH, k] - near[at[k]] - floor
         stored = _kept(k, state, part, least, most, full, widest, keys, price, stored)
     for k in range(below[0]):
-        if kind[k] == FIXED:
+        if inner[KIND, k] == FIXED:
             continue
         if left[k] <= 0 or right[k] <= 0:
             return UNDECIDED
@@ -206,16 +186,7 @@ def round_levels(
 
 
 @njit()
-def is_least(
-    rows: np.ndarray,
-    leaf: np.ndarray,
-    inner: np.ndarray,
-    kind: np.ndarray,
-    near: np.ndarray,
-    z: np.ndarray,
-    full: int,
-    out: np.ndarray,
-) -> bool:
+def is_least(rows, leaf, inner, near, z, full, out):
     """Whether integers add up, keep bounds and pins, and no others have a smaller summed change.
 
     The arguments are those of `round_levels`. A value is optimal at the prices between that of its
@@ -225,7 +196,7 @@ def is_least(
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     give, lo, hi = leaf[0], leaf[1], leaf[2]
     far = np.int64(1) << 60
-    m = kind.size
+    m = inner.shape[1]
     asked = np.empty((2, m), dtype=np.int64)
     for k in range(m - 1, -1, -1):
         total, most, least = 0.0, -far, far
@@ -252,16 +223,16 @@ def is_least(
         floor, part = _split(z[at[k]], full)
         value = near[at[k]] + out[at[k]]
         asked[0, k], asked[1, k] = -far, far
-        if kind[k] == FIXED:
+        if inner[KIND, k] == FIXED:
             if part > 0 or out[at[k]] != floor:
                 return False
             continue
-        if not inner[1, k] <= value <= inner[2, k]:
+        if not inner[LOW, k] <= value <= inner[HIGH, k]:
             return False
         e = int(out[at[k]] - floor)
-        if value > inner[1, k]:
+        if value > inner[LOW, k]:
             asked[0, k] = max(most + _own(e - 1, part, full), -far)
-        if value < inner[2, k]:
+        if value < inner[HIGH, k]:
             asked[1, k] = min(least + _own(e, part, full), far)
         if k < below[0] and not asked[0, k] <= 0 <= asked[1, k]:
             return False
