@@ -220,19 +220,15 @@ def _laws(
     network, n = tables.network, is_leaf.size
     dispersion, base = rising
     cut = 0.0 if tails.size else kernels.CUT
-    width = tables.hi - tables.lo + 1
     ends = np.zeros(network.slots, dtype=np.bool_)
     ends[:n] = is_leaf
     program = network.op, network.first, network.second, network.third
-    needed = np.zeros(kernels.SIZES, dtype=np.int64)
-    kernels.rooms_needed(*program, width, network.slot_class, ends, needed)
-    begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
     out = np.empty((n, kernels.SUMMARIES))
     below, above = (np.empty((n, tails.size), dtype=np.int64) for _ in range(2))
     twin = _twins(network, dispersion, base)
     nodes = Slots(network.slot_class, twin, ends, dispersion, base)
     of = Program(*program, network.cls), network.left, tables.windows, tables.table, shown, lost
-    kernels.marginals(*of, nodes, alpha, cut, begins, tails, (out, below, above))
+    kernels.marginals(*of, nodes, alpha, cut, tails, (out, below, above))
     return out, below, above
 
 

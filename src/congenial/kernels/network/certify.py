@@ -16,6 +16,7 @@ import numpy as np
 
 from congenial.kernels.network.messages import MERGE, PRODUCT
 from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.convolution import add_eight
 
 # Bound on entries that underflow, relative to the largest entry of a table.
 TINY = 1e-290
@@ -196,10 +197,7 @@ def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall)
     # in total, the losses left out cost at most `small`
     little = small / (size // 8 + 1)
     for i in range(0, size, 8):
-        o = np.uint64(i)
-        a0, a1, a2, a3 = lost[o], lost[o + _U1], lost[o + _U2], lost[o + _U3]
-        a4, a5, a6, a7 = lost[o + _U4], lost[o + _U5], lost[o + _U6], lost[o + _U7]
-        here = ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
+        here = _eight(lost, np.uint64(i))
         if here <= few:
             rest += here
             continue
@@ -216,14 +214,7 @@ def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall)
             high -= 1
         begin = max(0, i + 8 * low - first)
         stop = min(m, i + 7 + min(8 * high, n) - first)
-        p, at = np.uint64(place), _PAD + np.uint64(first - i - 7)
-        for k in range(np.uint64(begin), np.uint64(max(begin, stop))):
-            j = at + k
-            t = (a0 * other[j + _U7] + a1 * other[j + _U6]) + (
-                a2 * other[j + _U5] + a3 * other[j + _U4]
-            )
-            u = (a4 * other[j + _U3] + a5 * other[j + _U2]) + (a6 * other[j + _U1] + a7 * other[j])
-            out[p + k] += t + u
+        add_eight(lost, i, other, 8 + first - i, out, np.uint64(place), begin, stop)
     return whole, rest
 
 

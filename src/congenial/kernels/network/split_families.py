@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from congenial.kernels.network.marginals import digamma
+from congenial.kernels.network.workspace import grown
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import convolve_plainly
-from congenial.kernels.numerics.laws import FLAT, GAUSSIAN
+from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, log_ratio
 
 # Nats beyond those of a message over which the weights of a leaf are followed.
 _BEYOND = 20.0
@@ -24,8 +25,6 @@ _BEYOND = 20.0
 LEAST = 1e-280
 # Where weights are made smaller.
 _LARGE = 1e200
-# Values that are bounded together before a convolution.
-_BLOCK = 32
 # Steps of the search for a family's p, and the longest one, in nats.
 _STEPS, _LONGEST = 8, 0.2
 # Nats over which leaves of one negative binomial sum are followed: no end of theirs is looked at.
@@ -86,30 +85,9 @@ class FamilyMessages(NamedTuple):
 
 
 @njit(inner=True)
-def grown(array, size):
-    """Return `array`, or a copy of it with room for `size` entries."""
-    if array.size >= size:
-        return array
-    more = np.empty(max(size, 2 * array.size))
-    for i in range(array.size):
-        more[i] = array[i]
-    return more
-
-
-@njit(inner=True)
-def _room(work, size):
+def room(work, size):
     """Return four lines for work, at least `size` long."""
     return work if work.shape[1] >= size else np.empty((4, 2 * size))
-
-
-@njit(inner=True)
-def _law_step(kind, inverse, y, k):
-    """Return the log ratio of the measurement's weight at k + 1 to that at k."""
-    if kind == FLAT:
-        return 0.0
-    if kind == GAUSSIAN:
-        return -inverse * (2.0 * (k - y) + 1.0)
-    return -inverse if k >= y else inverse
 
 
 @njit(inner=True)
@@ -170,7 +148,7 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
             k = lo + float(i if way == 1 else i - 1)
             ratio = (alpha + k) / (k + 1.0) * p
             if kind == GAUSSIAN:
-                ratio *= math.exp(_law_step(kind, inverse, y, k))
+                ratio *= math.exp(log_ratio(kind, inverse, y, k))
             elif kind != FLAT:
                 ratio *= falls if k >= y else rises
             if way == -1:
@@ -270,38 +248,11 @@ def own_weights(v, measured, splits, u, first, size, out):
         else:
             ratio *= (k + 1.0) / (total + k)
         log += slope + math.log(ratio)
-        log += _law_step(measured.kind[v], measured.inverse[v], measured.y[v], k)
+        log += log_ratio(measured.kind[v], measured.inverse[v], measured.y[v], k)
         k += 1.0
     if u >= 0 and first == 0:
         out[0] += math.log1p(splits.odds[u])
     return out
-
-
-@njit(inner=True)
-def _reach(table, at_a, size_a, at_b, size_b, nats, most):
-    """Return ends, as of a slice, outside which a convolution has lost `nats` of its largest value.
-
-    The largest values of both factors are 1. `most` is for work. Values of a block of the
-    convolution are no more than the products of the largest values of blocks, added up.
-    """
-    whole = size_a + size_b - 1
-    of_a, of_b = (size_a + _BLOCK - 1) // _BLOCK, (size_b + _BLOCK - 1) // _BLOCK
-    for i in range(of_a + of_b + 1):
-        most[0, i] = most[1, i] = most[2, i] = 0.0
-    for i in range(size_a):
-        most[0, i // _BLOCK] = max(most[0, i // _BLOCK], table[at_a + i])
-    for i in range(size_b):
-        most[1, i // _BLOCK] = max(most[1, i // _BLOCK], table[at_b + i])
-    for i in range(of_a):
-        for j in range(of_b):
-            most[2, i + j] += most[0, i] * most[1, j]
-    least = math.exp(-nats) / _BLOCK
-    low, high = 0, of_a + of_b
-    while low < high - 1 and most[2, low] + (most[2, low - 1] if low > 0 else 0.0) < least:
-        low += 1
-    while high - 1 > low and most[2, high - 1] + most[2, high - 2] < least:
-        high -= 1
-    return low * _BLOCK, min(high * _BLOCK, whole)
 
 
 @njit(inner=True)
@@ -318,24 +269,17 @@ def _merge(v, n, measured, splits, nats, items, real, parts, used, work):
         real[n, column] = real[left, column] + real[right, column]
     real[n, _MOST_SUM] = min(real[n, _MOST_SUM], measured.hi[v])
     more = np.int64(splits.slack[v] * real[n, ALPHA] / splits.total[v]) + 2
-    work = _room(work, 2 * max(na, nb) + whole + 32)
-    begin, stop = 0, whole
-    if min(na, nb) > 2 * _BLOCK:
-        begin, stop = _reach(parts, at, na, other, nb, nats, work)
-        begin, stop = max(begin - more, 0), min(stop + more, whole)
     # counts are not negative: no part is more than the whole
-    stop = min(stop, np.int64(max(min(measured.hi[v] - low + 1.0, float(whole)), 0.0)))
-    size = stop - begin
-    if size <= 0:
-        return parts, -1, work
+    size = np.int64(max(min(measured.hi[v] - low + 1.0, float(whole)), 0.0))
+    work = room(work, size + min(na, nb) + 16)
     parts = grown(parts, used + size)
-    convolve_plainly(parts, at, na, parts, other, nb, begin, parts, used, size, work)
+    convolve_plainly(parts, at, na, parts, other, nb, 0, parts, used, size, work)
     kept, end, top = cut_off(parts, used, used + size, nats, more, used, used + size)
     if not end > kept or not top > 0.0:
         return parts, -1, work
     for i in range(kept, end):
         parts[used + i - kept] = parts[i] / top
-    first, size = low + begin + kept - used, end - kept
+    first, size = low + kept - used, end - kept
     items[n, FIRST], items[n, SIZE], items[n, PLACE] = first, size, used
     items[n, BELOW] = first > real[n, _LEAST_SUM]
     items[n, ABOVE] = first + size - 1 < real[n, _MOST_SUM]
@@ -449,6 +393,21 @@ def _pairs(bases, grouped, items):
 
 
 @njit(inner=True)
+def _moments(weights, at, size, tilt):
+    """Return mean and variance of i under the weights weights[at + i] exp(tilt i)."""
+    total = mean = square = 0.0
+    for i in range(size):
+        w = weights[at + i]
+        if tilt != 0.0:
+            w *= math.exp(tilt * i)
+        total += w
+        mean += w * i
+        square += w * i * i
+    mean /= total
+    return mean, max(square / total - mean * mean, 0.0)
+
+
+@njit(inner=True)
 def place_family(v, measured, splits, messages, nats, items, real, parts):
     """Move p of a family of leaves until its messages add up to about `center`; return `parts`."""
     low, high = 0.0, 1.0
@@ -457,15 +416,9 @@ def place_family(v, measured, splits, messages, nats, items, real, parts):
         sums = variance = 0.0
         for n in range(bases):
             alike = 1 if items[n, KIND] == SHARED else items[n, STOP] - items[n, BEGIN]
-            total = mean = square = 0.0
-            for i in range(items[n, SIZE]):
-                w = parts[items[n, PLACE] + i]
-                total += w
-                mean += w * i
-                square += w * i * i
-            mean /= total
+            mean, spread = _moments(parts, items[n, PLACE], items[n, SIZE], 0.0)
             sums += alike * (items[n, FIRST] + mean)
-            variance += alike * (square / total - mean * mean)
+            variance += alike * spread
         gap = splits.center[v] - sums
         # a quarter of the nats that a message is followed over
         if gap * gap <= 0.5 * nats * variance:
@@ -492,15 +445,9 @@ def tilt_family(v, splits, messages, nats):
         sums = variance = 0.0
         for j in range(begin, stop):
             c = splits.children[j]
-            total = mean = square = 0.0
-            for i in range(messages.size[c]):
-                w = table[messages.offset[c] + i] * math.exp(tilt * i)
-                total += w
-                mean += w * i
-                square += w * i * i
-            mean /= total
+            mean, spread = _moments(table, messages.offset[c], messages.size[c], tilt)
             sums += messages.first[c] + mean
-            variance += max(square / total - mean * mean, 0.0)
+            variance += spread
         gap = splits.center[v] - sums
         # a quarter of the nats that a message is followed over
         if gap * gap <= 0.5 * nats * variance or variance == 0.0:

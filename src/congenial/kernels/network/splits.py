@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from congenial.kernels.network.marginals import digamma, held
+from congenial.kernels.network.marginals import held, rise
 from congenial.kernels.network.split_families import (
     ABOVE,
     ALPHA,
@@ -43,16 +43,17 @@ from congenial.kernels.network.split_families import (
     WHOLE,
     FamilyMessages,
     cut_off,
-    grown,
     leaf_message,
     merge_family,
     own_weights,
     place_family,
     rate_of,
+    room,
     room_of_items,
     tilt_family,
     weights_of_sum,
 )
+from congenial.kernels.network.workspace import grown
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import correlate
 from congenial.kernels.numerics.laws import FLAT
@@ -149,8 +150,7 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
     Returns the laws, and about the summed shares of laws beyond the ends of their windows.
     """
     laws, used, lost, cut = np.empty(1024), 0, 0.0, math.exp(-nats)
-    parts, outer, own, wide = np.empty(64), np.empty(64), np.empty(64), np.empty(64)
-    work = np.empty((4, 64))
+    parts, outer, own, work = np.empty(64), np.empty(64), np.empty(64), np.empty((4, 64))
     items, real = room_of_items(splits)
     table = messages.table
     for pos in range(splits.bottom_up.size - 1, -1, -1):
@@ -166,11 +166,7 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
             laws, used, gone = outcome
             lost += gone
             own = own_weights(v, measured, splits, -1, first, size, own)
-            top = -np.inf
-            for i in range(size):
-                top = max(top, own[i])
-            for i in range(size):
-                table[place + i] = math.exp(max(own[i] - top, -700.0))
+            _exponentials(own, size, table, place)
         made = merge_family(v, measured, splits, messages, nats, True, items, real, parts, work)
         parts, work, count = made
         last = items[count - 1]
@@ -196,12 +192,9 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
                     _copy(summarised, c, splits.children[j])
                 if splits.starts[c] < splits.starts[c + 1]:
                     own = own_weights(c, measured, splits, v, item[FIRST], width, own)
-                    top = -np.inf
                     for i in range(width):
                         own[i] += math.log(max(outer[at + i], 1e-300))
-                        top = max(top, own[i])
-                    for i in range(width):
-                        table[messages.offset[c] + i] = math.exp(max(own[i] - top, -700.0))
+                    _exponentials(own, width, table, messages.offset[c])
                 continue
             # only where the item's own law lies is what is around it looked at
             low, high = held(outer[at : at + width], parts[at : at + width], cut)
@@ -211,33 +204,46 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
             around, lowest = outer[at + low : at + high], item[FIRST] + low
             if kind == SHARED:
                 of = measured, splits, keep, summarised, laws, used
-                laws, used = _members(v, item, real[n, ALPHA], around, lowest, parts, *of)
+                found = _members(v, item, real[n, ALPHA], around, lowest, parts, work, *of)
+                laws, used, work = found
             else:
                 left, right = items[item[LEFT]], items[item[RIGHT]]
-                wide = _around(around, lowest, left, right, parts, outer, wide)
+                work = _around(around, lowest, left, right, parts, outer, work)
                 if kind == MERGED:
-                    wide = _around(around, lowest, right, left, parts, outer, wide)
+                    work = _around(around, lowest, right, left, parts, outer, work)
     return laws[:used], lost
 
 
 @njit(inner=True)
-def _around(around, first, one, other, parts, outer, wide):
-    """Write what is around one of the two items that another one is merged from; return `wide`."""
-    wide = grown(wide, one[SIZE] + other[SIZE] + 64)
+def _exponentials(logs, size, out, at):
+    """Write exp(logs) to out[at], ..., the largest scaled to 1 and none less than exp(-700)."""
+    top = -np.inf
+    for i in range(size):
+        top = max(top, logs[i])
+    for i in range(size):
+        out[at + i] = math.exp(max(logs[i] - top, -700.0))
+
+
+@njit(inner=True)
+def _around(around, first, one, other, parts, outer, work):
+    """Write the weights around one of the two items of a merge; return `work`."""
+    work = room(work, one[SIZE] + other[SIZE] + 16)
     at, size = one[PLACE], one[SIZE]
     out = outer[at : at + size]
     rest = parts[other[PLACE] : other[PLACE] + other[SIZE]]
-    correlate(around, first, rest, other[FIRST], out, one[FIRST], wide)
+    correlate(around, first, rest, other[FIRST], out, one[FIRST], work)
     top = 0.0
     for i in range(size):
         top = max(top, out[i])
     for i in range(size):
         out[i] /= top
-    return wide
+    return work
 
 
 @njit(inner=True)
-def _members(v, item, whole, around, first, parts, measured, splits, keep, summarised, laws, used):
+def _members(
+    v, item, whole, around, first, parts, work, measured, splits, keep, summarised, laws, used
+):
     """Record leaves that have one negative binomial sum, whose alpha is `whole`."""
     begin, stop, size = item[BEGIN], item[STOP], around.size
     own = np.empty(size)
@@ -248,9 +254,9 @@ def _members(v, item, whole, around, first, parts, measured, splits, keep, summa
         mean += own[i] * (first + i)
     mean /= total
     # all have the slope of their sum (Fisher's identity)
-    rise = _rise(own, size, first, whole) / total
+    slope = rise(own, float(first), whole)
     end = first + size
-    member, rest, wide = np.empty(64), np.empty(64), np.empty(64)
+    member, rest = np.empty(64), np.empty(64)
     last = -1
     for j in range(begin, stop):
         c = splits.children[j]
@@ -271,14 +277,14 @@ def _members(v, item, whole, around, first, parts, measured, splits, keep, summa
             else:
                 others = whole - alpha
                 rest, lowest, much, _ = leaf_message(*law, others, 0.0, q, WHOLE, 0, rest)
-                own, wide = grown(own, width), grown(wide, width + much + 64)
-                correlate(around, first, rest[:much], lowest, own[:width], low, wide)
+                own, work = grown(own, width), room(work, width + much + 16)
+                correlate(around, first, rest[:much], lowest, own[:width], low, work)
             for i in range(width):
                 own[i] *= member[i]
             laws, used = _keep(c, own, width, low, summarised, laws, used)
         summarised.mean[c] = mean * alpha / whole
-        summarised.rises[c, 0], summarised.rises[c, 1] = rise, 0.0
-    return laws, used
+        summarised.rises[c, 0], summarised.rises[c, 1] = slope, 0.0
+    return laws, used, work
 
 
 @njit(inner=True)
@@ -291,17 +297,6 @@ def _copy(summarised, c, d):
 
 
 @njit(inner=True)
-def _rise(law, size, first, alpha):
-    """Return the summed weights times digamma(k + alpha) - digamma(alpha)."""
-    value = digamma(first + alpha) - digamma(alpha) if first > 0 else 0.0
-    total = 0.0
-    for i in range(size):
-        total += law[i] * value
-        value += 1.0 / (first + i + alpha)
-    return total
-
-
-@njit(inner=True)
 def _record(v, law, size, first, measured, splits, keep, summarised, laws, used):
     """Record one law; return the laws that are kept, how long they are, and the share lost."""
     rises = summarised.rises
@@ -310,7 +305,7 @@ def _record(v, law, size, first, measured, splits, keep, summarised, laws, used)
         total += law[i]
         mean += law[i] * i
     summarised.mean[v] = first + mean / total
-    rises[v, 0] = _rise(law, size, first, splits.alpha[v]) / total
+    rises[v, 0] = rise(law[:size], float(first), splits.alpha[v])
     rises[v, 1] = 0.0
     if splits.odds[v] > 0.0:
         sums, slopes = np.empty(size), np.empty(size)
@@ -318,7 +313,7 @@ def _record(v, law, size, first, measured, splits, keep, summarised, laws, used)
         for i in range(size):
             rises[v, 1] += law[i] * slopes[i] / total
     elif splits.total[v] > 0.0:
-        rises[v, 1] = _rise(law, size, first, splits.total[v]) / total
+        rises[v, 1] = rise(law[:size], float(first), splits.total[v])
     if keep:
         laws, used = _keep(v, law, size, first, summarised, laws, used)
     lost = 0.0
