@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial.kernels.network import consing, families
+from congenial.kernels.network import consing, families, sharing
 from congenial.kernels.network.messages import MERGE, UNARY
 from congenial.kernels.network.records import Classes, CompiledClasses, Families, Listed
 from congenial.kernels.numerics import laws
@@ -95,7 +95,7 @@ def compile_network(
         theta = shift = np.zeros(0)
     start, bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
     member = np.empty(n, dtype=np.int32)
-    first = families.families(forest.above, forest.owner, forest.depth, start, member, bottom_up)
+    families.families(forest.above, forest.owner, forest.depth, start, member, bottom_up)
     bounded = np.isin(composed, (consing.UPWARDS, consing.DOWNWARDS))
     more = int(np.count_nonzero(bounded[weights.code])) if bounded.any() else 0
     bound = np.where(composed == consing.UPWARDS, weights.unary.lo, weights.unary.hi)
@@ -108,13 +108,13 @@ def compile_network(
     # pages that are never touched take no memory
     most = 2 * n + 8 + 4 * more
     keys = np.empty((most, 5), dtype=np.int32)
-    held = np.empty(_table_size(most), dtype=np.int32)
+    held = np.empty(sharing.room(most + 8), dtype=np.int32)
     state = np.empty(consing.STATE, dtype=np.int64)
     shape = forest.above, forest.owner, forest.sign
     families_of = Families(*shape, start, member, bottom_up)
     listed_of = Listed(weights.code, number, composed[listed], bound)
     filled = CompiledClasses(slot_class, sum_class, members, op, program, keys, held, state)
-    consing.compile_program(families_of, first, listed_of, theta, shift, filled, reused)
+    consing.compile_program(families_of, listed_of, theta, shift, filled, reused)
     classes, _, last, begin, stop, count, root_count, again, most = state[: consing.RUN].tolist()
     slots, places = last + again, max(last, most)
     keys = keys[:classes].copy()
@@ -156,14 +156,6 @@ def compile_network(
         variables=slots - count - (choices - root_count),
         links=m,
     )
-
-
-def _table_size(most: int) -> int:
-    """Return the size of a hash table for `most` keys."""
-    size = consing.FEWEST
-    while size < 2 * most + 16:
-        size *= 4
-    return size
 
 
 def _weights(

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from congenial.kernels.network.messages import MERGE, PRODUCT
+from congenial.kernels.network.messages import MERGE, PRODUCT, widest
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import add_eight
 
@@ -232,14 +232,8 @@ def certify(
     ctype, left, right, sign = classes
     lo, hi, offset = windows
     place, lost, even, tails = losses
-    most = 0
-    for c in range(begin, end):
-        most = max(most, hi[c] - lo[c] + 1)
-        if left[c] >= 0:
-            a, b = left[c], right[c]
-            most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
     # no views of arrays below: counting their references takes longer than short sums
-    room = most + 16
+    room = widest(begin, end, classes, windows) + 16
     whole_a, whole_b, uneven_a = np.empty(room), np.empty(room), np.empty(room)
     uneven_b, rise, fall = np.empty(room), np.empty(room), np.empty(room)
     for c in range(begin, end):
@@ -276,38 +270,17 @@ def certify(
                 rest = (top + all_a + even[a]) * left_b + even[b] * sum_a
                 rest += (top + all_b + even[b]) * left_a + even[a] * sum_b
             # upper ends against the other part read upwards, then the mirror images
-            for side in range(2):
-                down = side == 1
+            for side in range(4):
+                down = side >= 2
                 i, k = (0, 2) if down else (2, 0)
                 begins = wa + wb - 1 - first - n if down else first
-                rest += _add_tail(
-                    lost,
-                    at,
-                    n,
-                    begins - wa + 1,
-                    down,
-                    tails[a, i],
-                    tails[a, i + 1],
-                    whole_b,
-                    wb,
-                    tails[b, k],
-                    tails[b, k + 1],
-                    _FAINT * small,
-                )
-                rest += _add_tail(
-                    lost,
-                    at,
-                    n,
-                    begins - wb + 1,
-                    down,
-                    tails[b, i],
-                    tails[b, i + 1],
-                    whole_a,
-                    wa,
-                    tails[a, k],
-                    tails[a, k + 1],
-                    _FAINT * small,
-                )
+                one, other, body, size, rest_of = a, b, whole_b, wb, wa
+                if side % 2 == 1:
+                    one, other, body, size, rest_of = b, a, whole_a, wa, wb
+                tail = tails[one, i], tails[one, i + 1]
+                far = tails[other, k], tails[other, k + 1]
+                to = lost, at, n, begins - rest_of + 1, down
+                rest += _add_tail(*to, *tail, body, size, *far, _FAINT * small)
             scale = 1.0 / factor[c]
             # a larger even loss would make the edges, and so the tails, of wide tables too large
             even[c] = rest * scale if rest * scale <= _EVEN * small else 0.0
