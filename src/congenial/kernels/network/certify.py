@@ -108,23 +108,6 @@ def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ra
             z -= way
             if i <= last:
                 out[z] += before
-    r2 = r * r
-    r3, r4 = r2 * r, r2 * r2
-    while j < min(first, stop):
-        t = r * (t + edge * body[x])
-        x, y, j = x + way, y + way, j + 1
-    # four steps at a time: the next four values depend on the last one only
-    while j + 4 <= stop:
-        x1, y1 = x + way, y + way
-        x2, y2 = x1 + way, y1 + way
-        x3, y3 = x2 + way, y2 + way
-        a, b, c, d = edge * body[x], edge * body[x1], edge * body[x2], edge * body[x3]
-        out[y] += t
-        out[y1] += r * (t + a)
-        out[y2] += r2 * (t + a) + r * b
-        out[y3] += r3 * (t + a) + (r2 * b + r * c)
-        t = r4 * t + ((r4 * a + r3 * b) + (r2 * c + r * d))
-        x, y, j = x3 + way, y3 + way, j + 4
     while j <= last:
         if j >= n and t <= small and r <= 1.0:
             return max(left, t)
@@ -270,17 +253,16 @@ def certify(
                 rest = (top + all_a + even[a]) * left_b + even[b] * sum_a
                 rest += (top + all_b + even[b]) * left_a + even[a] * sum_b
             # upper ends against the other part read upwards, then the mirror images
-            for side in range(4):
-                down = side >= 2
+            for side in range(2):
+                down = side == 1
                 i, k = (0, 2) if down else (2, 0)
                 begins = wa + wb - 1 - first - n if down else first
-                one, other, body, size, rest_of = a, b, whole_b, wb, wa
-                if side % 2 == 1:
-                    one, other, body, size, rest_of = b, a, whole_a, wa, wb
-                tail = tails[one, i], tails[one, i + 1]
-                far = tails[other, k], tails[other, k + 1]
-                to = lost, at, n, begins - rest_of + 1, down
-                rest += _add_tail(*to, *tail, body, size, *far, _FAINT * small)
+                near, far = (tails[a, i], tails[a, i + 1]), (tails[b, k], tails[b, k + 1])
+                to = lost, at, n, begins - wa + 1, down
+                rest += _add_tail(*to, *near, whole_b, wb, *far, _FAINT * small)
+                near, far = (tails[b, i], tails[b, i + 1]), (tails[a, k], tails[a, k + 1])
+                to = lost, at, n, begins - wb + 1, down
+                rest += _add_tail(*to, *near, whole_a, wa, *far, _FAINT * small)
             scale = 1.0 / factor[c]
             # a larger even loss would make the edges, and so the tails, of wide tables too large
             even[c] = rest * scale if rest * scale <= _EVEN * small else 0.0

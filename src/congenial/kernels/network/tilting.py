@@ -30,31 +30,31 @@ _SLOTS = 1 << 15
 
 
 @njit(inner=True)
-def _row(c, tilt, weights, prior, memory):
-    """Return the row of `memory` with the mean and the variance of weight c, so tilted.
-
-    Columns of `memory`: code, tilt, mean and variance. Rows of one tilt are close together.
-    """
+def _row(code, tilt):
+    """Return the row of the cache for (code, tilt); rows of one tilt are close together."""
     key = np.uint64(np.float64(tilt).view(np.int64)) * np.uint64(0x9E3779B97F4A7C15)
-    row = (np.int64(key >> np.uint64(40)) + c) & (_SLOTS - 1)
-    if memory[row, 0] != c or memory[row, 1] != tilt:
-        kind, scale, center, lo, hi = weights
-        law = kind[c], scale[c], center[c], lo[c], hi[c]
-        memory[row, 0], memory[row, 1] = c, tilt
-        if c < len(prior) and prior[c, 0] >= 0.0:
-            own = prior[c, 0], prior[c, 1], prior[c, 2], prior[c, 3]
-            memory[row, 2], memory[row, 3], _, _ = moments_of_leaf(*law, *own, tilt, _ROUGH)
-        else:
-            memory[row, 2], memory[row, 3] = unary_moments(*law, tilt)
-    return row
+    return (np.int64(key >> np.uint64(40)) + code) & (_SLOTS - 1)
+
+
+@njit(inner=True)
+def _moments(c, kind, scale, center, lo, hi, prior, tilt):
+    """Return mean and variance of a tilted weight."""
+    law = kind[c], scale[c], center[c], lo[c], hi[c]
+    if c < len(prior) and prior[c, 0] >= 0.0:
+        own = prior[c, 0], prior[c, 1], prior[c, 2], prior[c, 3]
+        found = moments_of_leaf(*law, *own, tilt, _ROUGH)
+        return found[0], found[1]
+    return unary_moments(*law, tilt)
 
 
 @njit(inline="always", inner=True)
 def _add_leaves(code, above, inner, theta, step, weights, prior, memory, leaves):
     """Sum the leaves of every constraint that moved again.
 
-    Columns of `leaves` (m, 3): mean and variance of their sum, and the largest variance.
+    Columns of `leaves` (m, 3): mean and variance of their sum, and the largest variance. Columns
+    of `memory`: code, tilt, mean and variance.
     """
+    kind, scale, center, lo, hi = weights
     for k in range(theta.size):
         if step[k] != 0.0:
             leaves[k, 0] = leaves[k, 1] = leaves[k, 2] = 0.0
@@ -62,7 +62,12 @@ def _add_leaves(code, above, inner, theta, step, weights, prior, memory, leaves)
         k = above[v]
         if k < 0 or step[k] == 0.0 or inner[v] >= 0:
             continue
-        row = _row(code[v], theta[k], weights, prior, memory)
+        c, tilt = code[v], theta[k]
+        row = _row(c, tilt)
+        if memory[row, 0] != c or memory[row, 1] != tilt:
+            memory[row, 0], memory[row, 1] = c, tilt
+            found = _moments(c, kind, scale, center, lo, hi, prior, tilt)
+            memory[row, 2], memory[row, 3] = found
         leaves[k, 0] += memory[row, 2]
         leaves[k, 1] += memory[row, 3]
         leaves[k, 2] = max(leaves[k, 2], memory[row, 3])
@@ -163,7 +168,7 @@ def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta
 
     Returns number of rounds.
     """
-    kind, scale, _, lo, hi = weights
+    kind, scale, center, lo, hi = weights
     n, m = above.size, theta.size
     ends = np.empty((kind.size, 2))
     for d in range(kind.size):
@@ -227,7 +232,12 @@ def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta
             total[k], spread[k], width[k] = leaves[k, 0], leaves[k, 1], leaves[k, 1]
             room[k, 0], room[k, 1] = _room(theta[k], leaf_ends[k, 0], leaf_ends[k, 1], leaves[k, 2])
         for j in range(count):
-            row = _row(code[variable[j]], tilt[j], weights, prior, memory)
+            c = code[variable[j]]
+            row = _row(c, tilt[j])
+            if memory[row, 0] != c or memory[row, 1] != tilt[j]:
+                memory[row, 0], memory[row, 1] = c, tilt[j]
+                law = kind[c], scale[c], center[c], lo[c], hi[c]
+                memory[row, 2], memory[row, 3] = unary_moments(*law, tilt[j])
             mean[j], var[j] = memory[row, 2], memory[row, 3]
             precision[j] = 1.0 / max(var[j], 1e-300)
             weighted[j] = mean[j] * precision[j]
