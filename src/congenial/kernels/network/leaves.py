@@ -15,9 +15,9 @@ _JUDGED = math.exp(30.0)
 _LARGE = 1e150
 # Nats beyond which the exponential function may overflow.
 _MANY_NATS = 700.0
-# Values beyond which a rise is no longer followed: no window is as wide.
+# Longest step of the search for a mode: no window is as wide.
 _FARTHEST = 2.0**60
-# Strides on one side at most, and the share of the way from the mode that one may span.
+# Most strides on one side, and the largest stride as a part of its distance from the mode.
 _MOST, _SHARE = 1 << 14, 1.0 / 256.0
 
 
@@ -84,7 +84,7 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
     forgotten = math.exp(nats)
     start = _mode(kind, scale, center, lo, hi, a, b, base, tilt)
     z, m1, m2, one = 1.0, 0.0, 0.0, 1.0
-    # for each side: the decay, how far the tail was followed, and the nats lost there
+    # for each side: the decay, the last distance that was judged, and the fall there as a factor
     fall_lo = fall_hi = np.inf
     far_lo = far_hi = 0.0
     drop_lo = drop_hi = 1.0
@@ -124,7 +124,7 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
                 w *= ratio
                 d, mass = way * (d + 1.0), w
             else:
-                # the rise in the middle of the stride stands for all of it
+                # the rise in the middle of the stride represents the whole stride
                 rise = log_ratio(kind, inverse, center, u + 0.5 * (way * stride - 1.0)) + tilt
                 k += 0.5 * (way * stride - 1.0)
                 rise = way * (rise + math.log((a + b * k) / (k + 1.0)))

@@ -16,9 +16,9 @@ from congenial.kernels.numerics.convolution import correlate
 # Columns of the summaries.
 MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, EDGE, LOST = range(10)
 SUMMARIES = 10
-# Share of a sum's law that may be ignored at either end when its parts are summarised.
+# Probability of a sum that may be ignored at either end when its parts are summarised.
 CUT = 1e-12
-# Largest share of a law that rounding may move.
+# Largest probability that rounding may move.
 _SLACK = 1e-12
 # Difference below which two probabilities count as equal, so that rounding and the order of sums do
 # not change which of two equally likely intervals is found.
