@@ -47,7 +47,7 @@ SHARES = (
         ("network.compositions.compose", "i4* i4* i4* i4* i4* u8*! i8** i8 i8"),
         (
             "network.consing.compile_program",
-            "Families(i4* i4* i1* i4* i4* i4*) Listed(i4* i4* i1* i8*) f8* f8* "
+            "Families(i4* i4* i1* i4* i4* i4*) i8 Listed(i4* i4* i1* i8*) f8* f8* "
             "CompiledClasses(i4* i4* i4* i1* i4** i4** i4* i8*) b1",
         ),
         ("network.evidence.family_curves", "i8* i8* f8* b1 i8* f8* f8* f8* i8* i8* i8* f8***"),

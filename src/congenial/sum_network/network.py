@@ -95,7 +95,7 @@ def compile_network(
         theta = shift = np.zeros(0)
     start, bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
     member = np.empty(n, dtype=np.int32)
-    families.families(forest.above, forest.owner, forest.depth, start, member, bottom_up)
+    first = families.families(forest.above, forest.owner, forest.depth, start, member, bottom_up)
     bounded = np.isin(composed, (consing.UPWARDS, consing.DOWNWARDS))
     more = int(np.count_nonzero(bounded[weights.code])) if bounded.any() else 0
     bound = np.where(composed == consing.UPWARDS, weights.unary.lo, weights.unary.hi)
@@ -114,7 +114,7 @@ def compile_network(
     families_of = Families(*shape, start, member, bottom_up)
     listed_of = Listed(weights.code, number, composed[listed], bound)
     filled = CompiledClasses(slot_class, sum_class, members, op, program, keys, held, state)
-    consing.compile_program(families_of, listed_of, theta, shift, filled, reused)
+    consing.compile_program(families_of, first, listed_of, theta, shift, filled, reused)
     classes, _, last, begin, stop, count, root_count, again, most = state[: consing.RUN].tolist()
     slots, places = last + again, max(last, most)
     keys = keys[:classes].copy()

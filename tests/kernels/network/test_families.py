@@ -27,11 +27,11 @@ def test_summands_are_grouped_and_sums_come_after_all_below_them(seed):
     n = above.size
     start, member = np.empty(m + 1, dtype=np.int32), np.full(n, -1, dtype=np.int32)
     bottom_up = np.empty(m, dtype=np.int32)
-    families(above, owner, depth, start, member, bottom_up)
+    first = families(above, owner, depth, start, member, bottom_up)
     for k in range(m):
         summands = np.flatnonzero(above == k).tolist()
         here = range(start[k], start[k + 1])
-        assert member[list(here)].tolist() == summands
+        assert [first + i if first >= 0 else member[i] for i in here] == summands
     place = {k: i for i, k in enumerate(bottom_up.tolist())}
     assert sorted(place) == list(range(m))
     for k in range(m):

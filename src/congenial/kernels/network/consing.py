@@ -237,7 +237,7 @@ def _merge(family, spare, size, slot_class, keys, held, op, program, state):
 
 
 @njit()
-def compile_program(forest, weights, theta, shift, made_of, reused):
+def compile_program(forest, first, weights, theta, shift, made_of, reused):
     """Fill the classes and the program of a forest, see `congenial.sum_network.network`."""
     above, owner, sign, start, member, bottom_up = forest
     code, row, way, _ = weights
@@ -280,20 +280,20 @@ def compile_program(forest, weights, theta, shift, made_of, reused):
         if tilted:
             tilt = theta[k] + 0.0
         slots, stop = state[SLOTS], state[STOP]
-        begin = start[k]
+        begin = first + start[k] if first >= 0 else start[k]
         r = np.int32(-1)
         if size >= LEAST_RUN:
-            r = common(member[begin : begin + size], code, slot_class)
+            r = common(begin, size, member if first < 0 else member[:0], code, slot_class)
         kind = _int(way[row[r]]) if r >= 0 else _int(NOT)
         if kind == BOTH_WAYS or kind >= FROM_ZERO:
             c = _unary(row[r], tilt, keys, held, state)
             at = state[COMPOSED]
             for i in range(size):
-                members[at + i] = member[begin + i]
+                members[at + i] = begin + i if first >= 0 else member[begin + i]
             made, slot = _run(c, size, kind, slot_class, keys, held, op, program, state)
         else:
             for i in range(size):
-                v = member[begin + i]
+                v = begin + i if first >= 0 else member[begin + i]
                 c = np.int64(slot_class[v])
                 if c < 0:
                     r = code[v]

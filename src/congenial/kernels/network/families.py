@@ -50,10 +50,18 @@ def sort(members, spare, size):
 
 
 @njit(inner=True)
-def common(members, code, slot_class):
-    """Return the weight that all summands of a sum share; -1 if they differ or one is a sum."""
-    r = code[members[0]]
-    for v in members:
+def common(begin, size, member, code, slot_class):
+    """Return the weight that all summands of a sum share; -1 if they differ or one is a sum.
+
+    The summands are the members from `begin` on, or variables if there are no members.
+    """
+    r = code[member[begin] if member.size else begin]
+    if member.size:
+        for v in member[begin : begin + size]:
+            if code[v] != r or slot_class[v] >= 0:
+                return np.int32(-1)
+        return r
+    for v in range(begin, begin + size):
         if code[v] != r or slot_class[v] >= 0:
             return np.int32(-1)
     return r
@@ -61,11 +69,12 @@ def common(members, code, slot_class):
 
 @njit()
 def families(above, owner, depth, start, member, bottom_up):
-    """Group variables by the sum above them.
+    """Group variables by the sum above them; return where consecutive summands begin, or -1.
 
     Fills `start` (m + 1,) and `member` (n,): the summands of k are at start[k] .. start[k + 1] - 1.
     Fills `bottom_up` (m,) with the sums, each directly after all sums below it, so that their
-    tables are soon read and freed.
+    tables are soon read and freed. If the summands are consecutive variables in the order of the
+    sums, `member` stays unchanged and the summands of k begin at ``first + start[k]``.
     """
     n, m = above.size, depth.size
     for k in range(m + 1):
@@ -84,10 +93,7 @@ def families(above, owner, depth, start, member, bottom_up):
         start[last + 1] += run
     for k in range(m):
         start[k + 1] += start[k]
-    if plain:  # the summands are consecutive variables, in the order of the sums
-        for i in range(n - first):
-            member[i] = first + i
-    else:
+    if not plain:
         for v in range(n):
             if above[v] >= 0:
                 member[start[above[v]]] = v
@@ -122,3 +128,4 @@ def families(above, owner, depth, start, member, bottom_up):
         free[k] = free[top]
         free[top] += size[k]
         bottom_up[free[k] + size[k] - 1] = k
+    return first if plain else -1
