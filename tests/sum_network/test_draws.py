@@ -18,6 +18,7 @@ from scipy.stats import chi2
 import congenial as cg
 from congenial.kernels.network import compositions, descend
 from congenial.sum_network import draws
+from support import one_choice
 from support.kernel_entries import entry
 
 pytestmark = pytest.mark.kernels
@@ -153,14 +154,17 @@ def test_choices_compare_integers_exactly(width):
         total = float(products.sum()) * (1.0 + 1e-9)
         unit = 2.0 ** (62 - frexp(total)[1])
         weights = [int(w * unit) for w in products]
-        for word in (0, 2**64 - 1, *numbers.integers(2**64, size=20, dtype=np.uint64).tolist()):
+        ends = np.array([0, 2**64 - 1], dtype=np.uint64)
+        words = np.concatenate((ends, numbers.integers(2**64, size=20, dtype=np.uint64)))
+        found = one_choice.split(a, 0, b, 0, s, total, words)
+        for word, left in zip(words.tolist(), found.tolist(), strict=True):
             target = word * int(total * unit) >> 64
             k = 0
             while k < len(weights) and sum(weights[: k + 1]) <= target:
                 k += 1
             # more than the weights add up to falls to the largest
             k = k if k < len(weights) else int(np.argmax(products))
-            assert descend.choose(a, 0, b, 0, s, total, np.uint64(word)) == first + k
+            assert left == first + k
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 30.0, 300.0])

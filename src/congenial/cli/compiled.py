@@ -56,7 +56,7 @@ SHARES = (
         (
             "network.marginals.marginals",
             "Program(i1* i4* i4* i4* i4*) i4* Windows(i8* i8* i8*) f8* f8* f8* Slots(i4* i8* "
-            "b1* f8* i8*) f8 f8 i8* f8* (f8** i8** i8**)",
+            "b1* f8* i8*) f8 f8 f8* (f8** i8** i8**)",
         ),
         ("network.marginals.summarise", "f8* f8 f8 f8*"),
         ("network.moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),
@@ -81,7 +81,6 @@ SHARES = (
         ),
         ("network.differences.place_blocks", "i8 i8 f8"),
         ("network.differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8"),
-        ("network.marginals.rooms_needed", "i1* i4* i4* i4* i8* i4* b1* i8*"),
         ("network.messages.cover", "i1* i4* i4* i1* f8* f8* f8** f8* f8*"),
         (
             "network.messages.fill",

@@ -205,16 +205,12 @@ def _laws(
     cut = 0.0 if tails.size else kernels.CUT
     ends = np.zeros(network.slots, dtype=np.bool_)
     ends[:n] = is_leaf
-    program = network.program
-    needed = np.zeros(kernels.SIZES, dtype=np.int64)
-    kernels.rooms_needed(*program[:4], tables.width, network.slot_class, ends, needed)
-    begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
     out = np.empty((n, kernels.SUMMARIES))
     below, above = (np.empty((n, tails.size), dtype=np.int64) for _ in range(2))
     twin = _twins(network, dispersion, base)
     nodes = Slots(network.slot_class, twin, ends, dispersion, base)
-    of = program, network.left, tables.windows, tables.table, shown, lost
-    kernels.marginals(*of, nodes, alpha, cut, begins, tails, (out, below, above))
+    of = network.program, network.left, tables.windows, tables.table, shown, lost
+    kernels.marginals(*of, nodes, alpha, cut, tails, (out, below, above))
     return out, below, above
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial.kernels.network import consing, families
+from congenial.kernels.network import consing, families, sharing
 from congenial.kernels.network.messages import MERGE, UNARY
 from congenial.kernels.network.records import Classes, CompiledClasses, Families, Listed, Program
 from congenial.kernels.numerics import laws
@@ -104,10 +104,7 @@ def compile_network(
     op, program = np.empty(room, dtype=np.int8), np.empty((4, room), dtype=np.int32)
     most = 2 * n + 8 + 4 * more
     keys = np.empty((most, 5), dtype=np.int32)  # untouched pages take no memory
-    size = consing.FEWEST
-    while size < 2 * most + 16:
-        size *= 4
-    held = np.empty(size, dtype=np.int32)
+    held = np.empty(sharing.room(most + 8), dtype=np.int32)
     state = np.empty(consing.STATE, dtype=np.int64)
     shape = forest.above, forest.owner, forest.sign
     families_of = Families(*shape, start, member, bottom_up)

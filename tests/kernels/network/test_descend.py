@@ -5,19 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from congenial.kernels.network.descend import choose
-from support.kernel_entries import entry
+from support import one_choice
 
 pytestmark = pytest.mark.kernels
 
-choose_root = entry("network.descend.choose_root")
 MANY = 500
-WORDS = [np.uint64((2 * i + 1) * (2**63 // MANY)) for i in range(MANY)]
+WORDS = (2 * np.arange(MANY, dtype=np.uint64) + np.uint64(1)) * np.uint64(2**63 // MANY)
 
 
 def assert_shares(outcomes, weights, first):
     """Outcomes in turn, the words in order: each count is within one of its share."""
-    counts = np.bincount(np.array(outcomes) - first, minlength=weights.size)
+    counts = np.bincount(outcomes - first, minlength=weights.size)
     assert counts.size == weights.size
     np.testing.assert_allclose(np.cumsum(counts), MANY * np.cumsum(weights) / weights.sum(), atol=1)
 
@@ -33,9 +31,16 @@ def test_a_sum_is_split_in_proportion_to_the_products(seed):
     left = np.arange(first, last + 1)
     weights = a[left - lo_a] * b[s - left - lo_b]
     total = float(weights.sum())
-    if total > 0.0:
-        outcomes = [choose(a, lo_a, b, lo_b, s, total, word) for word in WORDS]
-        assert_shares(outcomes, weights, first)
+    if total == 0.0:
+        return
+    known = a, lo_a, b, lo_b, s, total, WORDS
+    whole = one_choice.split(*known, kept=seed % 2 == 0)
+    assert_shares(whole, weights, first)
+    # a row of few outcomes: the others follow it, in another order
+    near = int(rng.integers(first - 3, last + 3)), int(rng.integers(0, 9))
+    found = one_choice.split(*known, near=near, kept=seed % 2 == 1)
+    counts = (np.bincount(each - first, minlength=left.size) for each in (whole, found))
+    np.testing.assert_allclose(*counts, atol=2)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -43,4 +48,4 @@ def test_a_root_is_chosen_in_proportion_to_its_table(seed):
     rng = np.random.default_rng(seed)
     t = rng.exponential(size=rng.integers(1, 60)) * 2.0 ** int(rng.integers(-40, 1))
     lo = int(rng.integers(-30, 30))
-    assert_shares([choose_root(t, lo, word) for word in WORDS], t, lo)
+    assert_shares(one_choice.root(t, lo, WORDS), t, lo)

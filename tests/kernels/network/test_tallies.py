@@ -247,7 +247,7 @@ def test_a_tally_is_closed_where_the_rest_of_its_total_is(seed):
     assert_holds(out[:, None], 0, 0, want, (own.shape[1] + 2) * 2.0**-52, 1e-320)
 
 
-pick_merge, pick_tally = entry("network.tallies.pick_merge"), entry("network.tallies.pick_tally")
+pick_merge = entry("network.tallies.pick_merge")
 
 
 @for_each_seed(300)
@@ -266,11 +266,6 @@ def test_parts_of_a_sum_are_chosen_by_the_product_of_their_weights(seed):
     for at, w in terms.items():
         assert abs(found.count(at) / 97 - w / sum(terms.values())) <= 1 / 97
     assert set(found) <= set(terms)
-    one, two = a[0], b[0]
-    k = int(rng.integers(0, one.size + two.size - 1))
-    shares = one * [two[k - j] if 0 <= k - j < two.size else 0.0 for j in range(one.size)]
-    chosen = np.bincount([pick_tally(one, two, k, w) for w in words], minlength=one.size)
-    assert (np.abs(chosen / 97 - shares / shares.sum()) <= 1 / 97).all()
 
 
 def test_choices_have_their_weights():

@@ -55,3 +55,13 @@ def test_exponentials_and_logarithms():
         for x in RNG.lognormal(0, 9, 200).tolist():
             h, low = log(x, 0.0)
             assert abs(Decimal(h) + Decimal(low) - Decimal(x).ln()) < Decimal(2) ** -93
+
+
+def test_a_fraction_is_rounded_down_to_a_word():
+    word_of = entry("numerics.doubled.word_of")
+    pairs = [(h, h * off) for h in RNG.random(200) for off in (0.0, 2.0**-60, -(2.0**-60))]
+    pairs += [(0.0, 0.0), (0.5, -(2.0**-80)), (2.0**-32, -(2.0**-90)), (1.0, -(2.0**-70))]
+    for pair in pairs:
+        # the part beyond 32 bits is rounded to a double
+        assert abs(int(word_of(*pair)) - exact(pair) * 2**64) <= 2
+    assert int(word_of(1.0, 0.0)) == 2**64 - 1

@@ -21,6 +21,14 @@ def test_weights_are_those_of_the_laws(u):
     assert weight(laws.FLAT, 2.5, u) == 0.0
 
 
+@pytest.mark.parametrize("u", [-7.0, 0.0, 2.0, 3.0])
+def test_ratios_of_weights_are_those_of_the_laws(u):
+    weight, ratio = laws.log_weight.py_func, laws.log_ratio.py_func
+    for kind, inverse in ((laws.LAPLACE, 1 / 2.5), (laws.GAUSSIAN, 0.5 / 2.5**2), (laws.FLAT, 0.4)):
+        wanted = weight(kind, 2.5, u + 1.0 - 3.0) - weight(kind, 2.5, u - 3.0)
+        assert ratio(kind, inverse, 3.0, u) == pytest.approx(wanted, abs=1e-14)
+
+
 def test_each_value_is_the_difference_of_two_words():
     words = np.random.default_rng(5).integers(0, 2**64, (50, 6), dtype=np.uint64)
     out = np.full((50, 3), 77)

@@ -14,8 +14,9 @@ import math
 
 import numpy as np
 
-from congenial.kernels.network.messages import MERGE, PRODUCT
+from congenial.kernels.network.messages import MERGE, PRODUCT, widest
 from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.convolution import add_eight
 
 # Bound on entries that underflow, relative to the largest entry of a table.
 TINY = 1e-290
@@ -107,23 +108,6 @@ def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ra
             z -= way
             if i <= last:
                 out[z] += before
-    r2 = r * r
-    r3, r4 = r2 * r, r2 * r2
-    while j < min(first, stop):
-        t = r * (t + edge * body[x])
-        x, y, j = x + way, y + way, j + 1
-    # four steps at a time: the next four values depend on the last one only
-    while j + 4 <= stop:
-        x1, y1 = x + way, y + way
-        x2, y2 = x1 + way, y1 + way
-        x3, y3 = x2 + way, y2 + way
-        a, b, c, d = edge * body[x], edge * body[x1], edge * body[x2], edge * body[x3]
-        out[y] += t
-        out[y1] += r * (t + a)
-        out[y2] += r2 * (t + a) + r * b
-        out[y3] += r3 * (t + a) + (r2 * b + r * c)
-        t = r4 * t + ((r4 * a + r3 * b) + (r2 * c + r * d))
-        x, y, j = x3 + way, y3 + way, j + 4
     while j <= last:
         if j >= n and t <= small and r <= 1.0:
             return max(left, t)
@@ -196,10 +180,7 @@ def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall)
     # in total, the losses left out cost at most `small`
     little = small / (size // 8 + 1)
     for i in range(0, size, 8):
-        o = np.uint64(i)
-        a0, a1, a2, a3 = lost[o], lost[o + _U1], lost[o + _U2], lost[o + _U3]
-        a4, a5, a6, a7 = lost[o + _U4], lost[o + _U5], lost[o + _U6], lost[o + _U7]
-        here = ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
+        here = _eight(lost, np.uint64(i))
         if here <= few:
             rest += here
             continue
@@ -216,14 +197,7 @@ def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall)
             high -= 1
         begin = max(0, i + 8 * low - first)
         stop = min(m, i + 7 + min(8 * high, n) - first)
-        p, at = np.uint64(place), _PAD + np.uint64(first - i - 7)
-        for k in range(np.uint64(begin), np.uint64(max(begin, stop))):
-            j = at + k
-            t = (a0 * other[j + _U7] + a1 * other[j + _U6]) + (
-                a2 * other[j + _U5] + a3 * other[j + _U4]
-            )
-            u = (a4 * other[j + _U3] + a5 * other[j + _U2]) + (a6 * other[j + _U1] + a7 * other[j])
-            out[p + k] += t + u
+        add_eight(lost, i, other, 8 + first - i, out, np.uint64(place), begin, stop)
     return whole, rest
 
 
@@ -241,14 +215,8 @@ def certify(
     ctype, left, right, sign = classes
     lo, hi, offset = windows
     place, lost, even, tails = losses
-    most = 0
-    for c in range(begin, end):
-        most = max(most, hi[c] - lo[c] + 1)
-        if left[c] >= 0:
-            a, b = left[c], right[c]
-            most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
     # no views of arrays below: counting their references takes longer than short sums
-    room = most + 16
+    room = widest(begin, end, classes, windows) + 16
     whole_a, whole_b, uneven_a = np.empty(room), np.empty(room), np.empty(room)
     uneven_b, rise, fall = np.empty(room), np.empty(room), np.empty(room)
     for c in range(begin, end):
@@ -289,34 +257,12 @@ def certify(
                 down = side == 1
                 i, k = (0, 2) if down else (2, 0)
                 begins = wa + wb - 1 - first - n if down else first
-                rest += _add_tail(
-                    lost,
-                    at,
-                    n,
-                    begins - wa + 1,
-                    down,
-                    tails[a, i],
-                    tails[a, i + 1],
-                    whole_b,
-                    wb,
-                    tails[b, k],
-                    tails[b, k + 1],
-                    _FAINT * small,
-                )
-                rest += _add_tail(
-                    lost,
-                    at,
-                    n,
-                    begins - wb + 1,
-                    down,
-                    tails[b, i],
-                    tails[b, i + 1],
-                    whole_a,
-                    wa,
-                    tails[a, k],
-                    tails[a, k + 1],
-                    _FAINT * small,
-                )
+                near, far = (tails[a, i], tails[a, i + 1]), (tails[b, k], tails[b, k + 1])
+                to = lost, at, n, begins - wa + 1, down
+                rest += _add_tail(*to, *near, whole_b, wb, *far, _FAINT * small)
+                near, far = (tails[b, i], tails[b, i + 1]), (tails[a, k], tails[a, k + 1])
+                to = lost, at, n, begins - wb + 1, down
+                rest += _add_tail(*to, *near, whole_a, wa, *far, _FAINT * small)
             scale = 1.0 / factor[c]
             # a larger even loss would make the edges, and so the tails, of wide tables too large
             even[c] = rest * scale if rest * scale <= _EVEN * small else 0.0

@@ -106,6 +106,17 @@ def _lasting(state):
 
 
 @njit(inner=True)
+def _compose_into(up, down, length, op, program, state):
+    """Write the composition of the next members, from the slots of both their totals, or -1."""
+    stop = state[STOP]
+    op[stop] = COMPOSE
+    program[0, stop], program[1, stop] = up, down
+    program[2, stop], program[3, stop] = state[COMPOSED], length
+    state[COMPOSED] += length
+    state[STOP] = stop + 1
+
+
+@njit(inner=True)
 def _run(c, length, kind, slot_class, keys, held, op, program, state):
     """Write the composition of the next members, all of class `c`; return its class and slot."""
     if state[RUN] != c or state[RUN + 1] != length:
@@ -119,18 +130,15 @@ def _run(c, length, kind, slot_class, keys, held, op, program, state):
         state[RUN], state[RUN + 1], state[RUN + 2], state[RUN + 3] = c, length, up, down
         state[RUN + 4] = made
     _lasting(state)
-    stop, made = state[STOP], state[RUN + 4]
-    op[stop] = COMPOSE
-    program[2, stop], program[3, stop] = state[COMPOSED], length
-    state[COMPOSED] += length
-    state[STOP] = stop + 1
-    for side in range(2):
-        program[side, stop] = -1
-        if state[RUN + 2 + side] >= 0:
-            program[side, stop] = state[SLOTS]
-            slot_class[state[SLOTS]] = state[RUN + 2 + side]
-            state[SLOTS] += 1
-    above, below = np.int64(program[0, stop]), np.int64(program[1, stop])
+    above = below = np.int64(-1)
+    if state[RUN + 2] >= 0:
+        above, slot_class[state[SLOTS]] = state[SLOTS], state[RUN + 2]
+        state[SLOTS] += 1
+    if state[RUN + 3] >= 0:
+        below, slot_class[state[SLOTS]] = state[SLOTS], state[RUN + 3]
+        state[SLOTS] += 1
+    _compose_into(above, below, length, op, program, state)
+    made = state[RUN + 4]
     if kind == BOTH_WAYS:
         return made, _split(above, below, made, slot_class, keys, op, program, state)
     return made, max(above, below)
@@ -150,15 +158,11 @@ def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program
     whole = _found(keys, held, state, _int(GEOMETRIC), c, length, side)
     made = _found(keys, held, state, _int(MERGE), whole, point, _int(1))
     _lasting(state)
-    parts, stop = state[SLOTS], state[STOP]
+    parts, none = state[SLOTS], _int(-1)
     slot_class[parts], slot_class[parts + 1] = whole, point
     state[SLOTS] = parts + 2
-    op[stop] = COMPOSE
-    program[0, stop] = parts if upwards else -1
-    program[1, stop] = -1 if upwards else parts
-    program[2, stop], program[3, stop] = state[COMPOSED], length
-    state[COMPOSED] += length
-    state[STOP] = stop + 1
+    up, down = (parts, none) if upwards else (none, parts)
+    _compose_into(up, down, length, op, program, state)
     return made, _split(parts, parts + 1, made, slot_class, keys, op, program, state)
 
 

@@ -29,7 +29,6 @@ import math
 import numpy as np
 
 from congenial.kernels.network import tallies
-from congenial.kernels.network.descend import choose, choose_root
 from congenial.kernels.network.messages import power_above
 from congenial.kernels.numerics.compiling import njit
 
@@ -42,6 +41,12 @@ SUM = 5
 CLOSE = 6
 
 _LOG_2 = math.log(2.0)
+
+
+@njit(inner=True)
+def _tallied(a, b, tally_lo, tally_hi):
+    """Whether one of two tables is over pairs of a value and a tally."""
+    return tally_lo[a] != 0 or tally_hi[a] != 0 or tally_lo[b] != 0 or tally_hi[b] != 0
 
 
 @njit(inner=True)
@@ -79,8 +84,7 @@ def _refill(t, shift, branches):
     lo, hi, tally_lo, tally_hi, offset = branches.windows
     table, start, stop, log_scale, _ = branches.state
     a, b = left[t], right[t]
-    tallied = tally_lo[a] != 0 or tally_hi[a] != 0 or tally_lo[b] != 0 or tally_hi[b] != 0
-    if op[t] <= READ and not tallied:
+    if op[t] <= READ and not _tallied(a, b, tally_lo, tally_hi):
         _refill_flat(t, op, left, right, sign, lo, hi, offset, shift, table, start, stop)
     else:
         out = _grid(t, lo, hi, tally_lo, tally_hi, offset, table)
@@ -224,8 +228,8 @@ def pick(weights, sums, words, out):
     `sums` (blocks,) are the sums of the blocks; a block is chosen first.
     """
     for r in range(out.size):
-        block = choose_root(sums, 0, words[r, 0])
-        out[r] = block * weights.shape[1] + choose_root(weights[block], 0, words[r, 1])
+        block = tallies.pick(sums, words[r, 0])
+        out[r] = block * weights.shape[1] + tallies.pick(weights[block], words[r, 1])
 
 
 @njit()
@@ -249,27 +253,16 @@ def draw(assignments, coefficients, branches, roots, words, values, whole):
         used = 0
         for t in roots:
             top = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
-            value[t] = choose_root(top, lo[t], words[r, used])
+            value[t] = lo[t] + tallies.pick(top, words[r, used])
             used += 1
         tally[:] = 0
         for t in range(op.size - 1, -1, -1):
             a, b = left[t], right[t]
             if op[t] < MERGE:
                 continue
-            tallied = tally_lo[a] != 0 or tally_hi[a] != 0 or tally_lo[b] != 0 or tally_hi[b] != 0
-            if op[t] == READ and not tallied:
+            if op[t] == READ and not _tallied(a, b, tally_lo, tally_hi):
                 value[a] = value[t]
                 value[b] = sign[t] * value[t] - shifts[row[t]]
-            elif op[t] == MERGE and not tallied:
-                s = value[t]
-                x = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
-                y = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
-                total = 0.0
-                for l in range(max(lo[a], s - hi[b]), min(hi[a], s - lo[b]) + 1):
-                    total += x[l - lo[a]] * y[s - l - lo[b]]
-                value[a] = choose(x, lo[a], y, lo[b], s, total, words[r, used])
-                value[b] = s - value[a]
-                used += 1
             elif op[t] == ENTER:
                 value[a] = value[t]
                 tally[a] = tally[t] - sign[t] * value[t]
@@ -289,9 +282,9 @@ def draw(assignments, coefficients, branches, roots, words, values, whole):
                     value[a] = value[t]
                     value[b] = sign[t] * value[t] - shifts[row[t]] if op[t] == READ else 0
                     j = total - tally_lo[a] - tally_lo[b]
-                    s = tallies.pick_tally(
-                        one[value[a] - lo[a]], two[value[b] - lo[b]], j, words[r, used]
-                    )
+                    i, k = value[a] - lo[a], value[b] - lo[b]
+                    rows = one[i : i + 1], two[k : k + 1]
+                    _, s = tallies.pick_merge(*rows, 0, j, words[r, used])
                     tally[a] = tally_lo[a] + s
                     tally[b] = total - tally[a]
                 used += 1

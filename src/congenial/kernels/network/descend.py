@@ -110,23 +110,6 @@ def _far(a, at_a, b, at_b, size, unit, first, stop, below, target):
 
 
 @njit()
-def choose(a, lo_a, b, lo_b, s, total, word):
-    """Return l with probability a[l] * b[s - l] / total, up to width * 2^-61 in total variation."""
-    first = max(lo_a, s - lo_b - b.size + 1)
-    size = min(lo_a + a.size - 1, s - lo_b) - first + 1
-    at_a, at_b = first - lo_a, s - first - lo_b
-    blocks = (size + BLOCK - 1) // BLOCK
-    row, weights = np.empty(blocks, dtype=np.int64), np.empty(BLOCK * blocks, dtype=np.int64)
-    unit = _unit(total)
-    _cumulate(a, at_a, b, at_b, size, unit, weights, row, 0)
-    target, _ = scaled(word, np.int64(total * unit))
-    k = _chosen(a, at_a, b, at_b, size, unit, row, 0, target)
-    if k == size:
-        k = _far(a, at_a, b, at_b, size, unit, 0, size, row[blocks - 1], target)
-    return first + k
-
-
-@njit()
 def draw(
     program, left, right, windows, table, factor, near_sums, kept_rows, words, values, begin, end
 ):
@@ -229,12 +212,3 @@ def _cumulate_root(t, row):
     for k in range(t.size):
         below += np.int64(t[k] * unit)
         row[k] = below
-
-
-@njit(inner=True)
-def choose_root(t, lo, word):
-    """Return an index with probability proportional to t, up to size * 2^-61."""
-    row = np.empty(t.size, dtype=np.int64)
-    _cumulate_root(t, row)
-    target, _ = scaled(word, row[t.size - 1])
-    return lo + _passed(row, np.int64(0), t.size, target)

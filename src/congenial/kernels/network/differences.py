@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.doubled import doubled_exp, doubled_log, over, plus, times
+from congenial.kernels.numerics.doubled import doubled_exp, doubled_log, over, plus, times, word_of
 from congenial.kernels.numerics.tape import below_word, word_at
 
 _HALF_LOG_TWO_PI = 0.9189385332046728
@@ -137,16 +137,8 @@ def acceptance(log, i, top):
     t, tl = top
     h, l = plus(h, l, -t, -tl)
     h, l = doubled_exp(h, l)
-    power = math.ldexp(1.0, i + 32)
-    h, l = h * power, l * power
-    whole = np.floor(h)
-    if h == whole and l < 0.0:
-        whole -= 1.0
-    if whole >= 4294967296.0:
-        return ~np.uint64(0)
-    low = max(((h - whole) + l) * 4294967296.0, 0.0)
-    # limited, because a product that rounds up to 2^32 would carry
-    return (np.uint64(whole) << np.uint64(32)) + np.uint64(min(low, 4294967295.0))
+    power = math.ldexp(1.0, i)
+    return word_of(h * power, l * power)
 
 
 def error_of(n: int, inverse: float) -> float:

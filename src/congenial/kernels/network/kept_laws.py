@@ -1,4 +1,6 @@
-"""Summaries and errors by the laws of many counts; the benchmark row "posterior" needs them.
+"""Summaries and errors by the laws of many counts.
+
+Benchmark row: `posterior`.
 
 The law of count v is ``flat[place[v]:place[v] + size[v]]``, from the value ``first[v]`` on.
 """
@@ -16,7 +18,7 @@ def summaries(alpha, first, size, place, flat, out):
     """Fill `out` (n, c) with the first c columns of `marginals.summarise` for each law."""
     row = np.empty(8)
     for v in range(first.size):
-        # counted from the first value: what counts around 0 have is not asked for
+        # counted from the first value, because the reach around 0 is not needed
         summarise(flat[place[v] : place[v] + size[v]], 0, alpha, row)
         for i in range(out.shape[1]):
             out[v, i] = row[i] if i == VARIANCE else row[i] + first[v]

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, LAPLACE
+from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, LAPLACE, log_ratio
 
 # Decays of tails are measured 30 nats below the mode.
 _JUDGED = math.exp(30.0)
@@ -15,9 +15,9 @@ _JUDGED = math.exp(30.0)
 _LARGE = 1e150
 # Nats beyond which the exponential function may overflow.
 _MANY_NATS = 700.0
-# Values beyond which a rise is no longer followed: no window is as wide.
+# Longest step of the search for a mode: no window is as wide.
 _FARTHEST = 2.0**60
-# Strides on one side at most, and the share of the way from the mode that one may span.
+# Most strides on one side, and the largest stride as a part of its distance from the mode.
 _MOST, _SHARE = 1 << 14, 1.0 / 256.0
 
 
@@ -30,22 +30,13 @@ def leaf_pole(kind, scale, b, hi):
 
 
 @njit(inner=True)
-def _law_rise(kind, scale, center, u):
-    """Return how many nats the noise's weight rises from u to u + 1."""
-    if kind == GAUSSIAN:
-        return -(0.5 / scale**2) * (2.0 * (u - center) + 1.0)
-    if kind == FLAT:
-        return 0.0
-    return 1.0 / scale if u < center else -1.0 / scale
-
-
-@njit(inner=True)
 def _mode(kind, scale, center, lo, hi, a, b, base, tilt):
     """Return the largest value at least as likely as the one before it, or `lo`, without `zero`.
 
     Each part on which the rise from one value to the next is smooth has at most one such value: the
     prior's rise falls where ``a >= b`` and grows otherwise, and a Gaussian law's falls.
     """
+    inverse = 0.5 / scale**2 if kind == GAUSSIAN else 1.0 / scale
     split = min(max(center, lo), hi) if kind == LAPLACE else lo
     for part in range(2):
         first, end = (split, hi) if part == 0 else (lo, split)
@@ -64,7 +55,7 @@ def _mode(kind, scale, center, lo, hi, a, b, base, tilt):
         above, step = at, 0.0
         while above < end:
             k = above + base
-            rise = math.log((a + b * k) / (k + 1.0)) + _law_rise(kind, scale, center, above)
+            rise = math.log((a + b * k) / (k + 1.0)) + log_ratio(kind, inverse, center, above)
             if rise + tilt < 0.0 or step > _FARTHEST:
                 break
             at, step = above, 2.0 * step + 1.0
@@ -74,7 +65,7 @@ def _mode(kind, scale, center, lo, hi, a, b, base, tilt):
         while above - at > 1.0:
             middle = np.floor(0.5 * (at + above))
             k = middle + base
-            rise = math.log((a + b * k) / (k + 1.0)) + _law_rise(kind, scale, center, middle)
+            rise = math.log((a + b * k) / (k + 1.0)) + log_ratio(kind, inverse, center, middle)
             if rise + tilt < 0.0:
                 above = middle
             else:
@@ -93,13 +84,14 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
     forgotten = math.exp(nats)
     start = _mode(kind, scale, center, lo, hi, a, b, base, tilt)
     z, m1, m2, one = 1.0, 0.0, 0.0, 1.0
-    # for each side: the decay, how far the tail was followed, and the nats lost there
+    # for each side: the decay, the last distance that was judged, and the fall there as a factor
     fall_lo = fall_hi = np.inf
     far_lo = far_hi = 0.0
     drop_lo = drop_hi = 1.0
     # per step away from the centre, a Laplace law loses a constant, a Gaussian law ever more
     more = math.exp(-1.0 / scale**2) if kind == GAUSSIAN else 1.0
     spike = math.exp(zero)
+    inverse = 0.5 / scale**2 if kind == GAUSSIAN else 1.0 / scale
     for side in range(2):
         up = side == 1
         way = 1.0 if up else -1.0
@@ -122,7 +114,7 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
             if stride == 1.0:
                 k = k if up else k - 1.0
                 if step == 0.0:
-                    rise = _law_rise(kind, scale, center, u if up else u - 1.0)
+                    rise = log_ratio(kind, inverse, center, u if up else u - 1.0)
                     step = math.exp(min(way * (rise + tilt), _MANY_NATS))
                 ratio = (a + b * k) / (k + 1.0)
                 if k == 0.0:
@@ -132,8 +124,8 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
                 w *= ratio
                 d, mass = way * (d + 1.0), w
             else:
-                # the rise in the middle of the stride stands for all of it
-                rise = _law_rise(kind, scale, center, u + 0.5 * (way * stride - 1.0)) + tilt
+                # the rise in the middle of the stride represents the whole stride
+                rise = log_ratio(kind, inverse, center, u + 0.5 * (way * stride - 1.0)) + tilt
                 k += 0.5 * (way * stride - 1.0)
                 rise = way * (rise + math.log((a + b * k) / (k + 1.0)))
                 ratio, step = math.exp(rise), 0.0

@@ -9,17 +9,16 @@ import numpy as np
 from congenial.kernels.network.descend import LINK, ROOT
 from congenial.kernels.network.lacking import extent, lacking
 from congenial.kernels.network.messages import largest
+from congenial.kernels.network.workspace import grown
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import correlate
 
 # Columns of the summaries.
 MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, EDGE, LOST = range(10)
 SUMMARIES = 10
-# Number of sizes of slices: 2^0, 2^1, ... entries.
-SIZES = 40
-# Share of a sum's law that may be ignored at either end when its parts are summarised.
+# Probability of a sum that may be ignored at either end when its parts are summarised.
 CUT = 1e-12
-# Largest share of a law that rounding may move.
+# Largest probability that rounding may move.
 _SLACK = 1e-12
 # Difference below which two probabilities count as equal, so that rounding and the order of sums do
 # not change which of two equally likely intervals is found.
@@ -173,25 +172,7 @@ def one_sided(p, total, lo, tails, below, above):
 
 
 @njit()
-def rooms_needed(op, first, second, third, width, slot_class, ends, needed):
-    """Fill `needed` (SIZES,) with the largest number of slices of each size in use at once."""
-    live = np.zeros(needed.size, dtype=np.int64)
-    for i in range(op.size):
-        count = 1 if op[i] == ROOT or op[i] == LINK else 2
-        for side in range(count):
-            child = first[i] if count == 1 else (second[i] if side == 0 else third[i])
-            size = _size_of(width[slot_class[child]])
-            live[size] += 1
-            needed[size] = max(needed[size], live[size])
-            if ends[child]:
-                live[size] -= 1
-        if op[i] != ROOT:
-            source = second[i] if op[i] == LINK else first[i]
-            live[_size_of(width[slot_class[source]])] -= 1
-
-
-@njit()
-def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, room_at, tails, found):
+def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, tails, found):
     """Fill `out` (n, 10) with the summaries of each node's marginal law.
 
     ``below`` and ``above`` (n, t), int64, are filled with its one-sided bounds for ``tails`` (t,),
@@ -212,9 +193,7 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
     A slot whose ``twin`` (slots,) is another slot has that slot's summaries, see `kernels.twins`.
 
     Programs are those of trees: ROOT, LINK (the sum below a node equals it) and SPLIT. ``ends`` is
-    bool (slots,): nodes with nothing below them. Messages from above are stored in slices of 2^k
-    entries, which begin at ``room_at[k]`` for each k, see `rooms_needed`; the last entry of
-    `room_at` is the end of all slices.
+    bool (slots,): nodes with nothing below them.
     """
     op, first, second, third, _ = program
     lo, hi, offset = windows
@@ -222,13 +201,11 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
     out, below, above = found
     n = out.shape[0]
     slots = slot_class.size
-    room_of = np.full(slots, -1, dtype=np.int64)
-    given = np.zeros(SIZES, dtype=np.int64)
-    entries = room_at[SIZES]
-    buffer = np.empty(entries)
-    # free slices of each size, as stacks
-    stack = np.empty(entries + 1, dtype=np.int64)
-    freed = np.zeros(SIZES, dtype=np.int64)
+    # messages from above: slices of 2^k entries, and stacks of free slices, one for each k, linked
+    # through the slots that used them
+    buffer, used = np.empty(64), 0
+    place, under = np.empty(slots, dtype=np.int64), np.empty(slots, dtype=np.int64)
+    top = np.full(64, -1)
     missed, tracked = np.zeros(slots), cut == 0.0
     # sums and least entries of the tables, of the `shown` tables, and of messages from above
     own_of, shown_of = np.ones((lo.size, 2)), np.ones((lo.size, 2))
@@ -240,7 +217,7 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
             begin, stop = offset[c], offset[c] + hi[c] - lo[c] + 1
             own_of[c, 0], own_of[c, 1] = extent(table[begin:stop])
             shown_of[c, 0], shown_of[c, 1] = extent(shown[begin:stop])
-    law, wide = np.empty(most), np.empty(2 * most + 16)
+    law, work = np.empty(most), np.empty((4, 2 * most + 16))
     for i in range(op.size):
         split = op[i] != ROOT and op[i] != LINK
         source = np.int64(-1) if op[i] == ROOT else np.int64(first[i] if split else second[i])
@@ -256,13 +233,13 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
             c = slot_class[child]
             width = hi[c] - lo[c] + 1
             size = _size_of(width)
-            if freed[size] > 0:
-                freed[size] -= 1
-                begin = stack[room_at[size] + freed[size]]
+            free = top[size]
+            if free >= 0:
+                top[size], begin = under[free], place[free]
             else:
-                begin = room_at[size] + (given[size] << size)
-                given[size] += 1
-            room_of[child] = begin
+                begin, used = used, used + (1 << size)
+                buffer = grown(buffer, used)
+            place[child] = begin
             outside = buffer[begin : begin + width]
             short = 0.0
             if source < 0:
@@ -270,7 +247,7 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
                     outside[k] = 1.0
             else:
                 d = slot_class[source]
-                around = buffer[room_of[source] : room_of[source] + hi[d] - lo[d] + 1]
+                around = buffer[place[source] : place[source] + hi[d] - lo[d] + 1]
                 if op[i] == LINK:
                     own = left[d]
                     weight = table[offset[own] : offset[own] + hi[own] - lo[own] + 1]
@@ -294,11 +271,11 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
                         terms = min(kept.size, rest.size)
                         of = outer[source, 0], outer[source, 1], missed[source]
                         short = lacking(*of, own_of[o, 0], own_of[o, 1], lost[o], terms)
-                    correlate(kept, lo[d] + begins, rest, lo[o], outside, lo[c], wide)
-                top = largest(outside)
-                missed[child] = short / max(top, 1e-300)
-                if top > 0.0:
-                    scale = 1.0 / max(top, 1e-300)
+                    correlate(kept, lo[d] + begins, rest, lo[o], outside, lo[c], work)
+                peak = largest(outside)
+                missed[child] = short / max(peak, 1e-300)
+                if peak > 0.0:
+                    scale = 1.0 / max(peak, 1e-300)
                     for k in range(width):
                         outside[k] *= scale
             if tracked:
@@ -319,12 +296,10 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
                 empty = -base[child] - lo[c]
                 out[child, EMPTY] = law[empty] / total if 0 <= empty < width else 0.0
                 if ends[child]:
-                    stack[room_at[size] + freed[size]] = begin
-                    freed[size] += 1
+                    under[child], top[size] = top[size], child
         if source >= 0:
             size = _size_of(hi[slot_class[source]] - lo[slot_class[source]] + 1)
-            stack[room_at[size] + freed[size]] = room_of[source]
-            freed[size] += 1
+            under[source], top[size] = top[size], source
     for v in range(n):
         if twin[v] != v:
             out[v], below[v], above[v] = out[twin[v]], below[twin[v]], above[twin[v]]

@@ -55,8 +55,10 @@ def power_above(x):
 
 
 @njit(inner=True)
-def multiply(c, left, right, sign, lo, offset, table, out):
+def multiply(c, classes, windows, table, out):
     """Write the table of a product to `out`."""
+    _, left, right, sign = classes
+    lo, _, offset = windows
     a, b = left[c], right[c]
     at_a = offset[a] + lo[c] - lo[a]
     for i in range(out.size):
@@ -65,19 +67,13 @@ def multiply(c, left, right, sign, lo, offset, table, out):
 
 
 @njit(inner=True)
-def merge_closely(a, b, lo, hi, offset, table, least, out, work):
-    """Write the convolution of two classes from `least` on to `out`, compensated."""
-    first, wa, wb = least - lo[a] - lo[b], hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
-    parts = table, offset[a], wa, table, offset[b], wb
-    convolve_closely(*parts, first, out, 0, out.size, work)
-
-
-@njit(inner=True)
-def merge_plainly(a, b, lo, hi, offset, table, least, out, work):
-    """Do what `merge_closely` does, without compensation."""
-    first, wa, wb = least - lo[a] - lo[b], hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
-    parts = table, offset[a], wa, table, offset[b], wb
-    convolve_plainly(*parts, first, out, 0, out.size, work)
+def parts(c, classes, windows, table):
+    """Return the factors of a merge and the index of its first sum, as `convolution` takes them."""
+    _, left, right, _ = classes
+    lo, hi, offset = windows
+    a, b = left[c], right[c]
+    size_a, size_b, first = hi[a] - lo[a] + 1, hi[b] - lo[b] + 1, lo[c] - lo[a] - lo[b]
+    return table, offset[a], size_a, table, offset[b], size_b, first
 
 
 @njit(inner=True)
@@ -91,15 +87,17 @@ def scale_down(out):
 
 
 @njit(inner=True)
-def working_lines(begin, end, ctype, left, right, lo, hi):
-    """Return lines for `convolution`, long enough for classes begin..end-1."""
+def widest(begin, end, classes, windows):
+    """Return the number of entries of the longest table of classes begin..end-1 and their parts."""
+    ctype, left, right, _ = classes
+    lo, hi, _ = windows
     most = 0
     for c in range(begin, end):
         most = max(most, hi[c] - lo[c] + 1)
         if ctype[c] != UNARY:
             a, b = left[c], right[c]
             most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
-    return np.empty((4, 2 * most + 16))
+    return most
 
 
 @njit()
@@ -110,10 +108,10 @@ def fill(begin, end, classes, law, windows, table, factor, log_scale, plain):
     the power of two that a table was divided by; ``log_scale`` is the logarithm of all factors
     by which a table was divided. Classes without a window are skipped.
     """
-    ctype, left, right, sign = classes
+    ctype, left, right, _ = classes
     kind, inverse, center, tilt = law
     lo, hi, offset = windows
-    work = working_lines(begin, end, ctype, left, right, lo, hi)
+    work = np.empty((4, 2 * widest(begin, end, classes, windows) + 16))
     for c in range(begin, end):
         if lo[c] > hi[c]:
             continue
@@ -122,16 +120,14 @@ def fill(begin, end, classes, law, windows, table, factor, log_scale, plain):
         if ctype[c] == UNARY:
             log_scale[c] = fill_unary(kind[c], inverse[c], center[c], tilt[c], lo[c], out)
             continue
-        a, b = left[c], right[c]
         if ctype[c] == PRODUCT:
-            multiply(c, left, right, sign, lo, offset, table, out)
+            multiply(c, classes, windows, table, out)
         elif plain[c]:
-            merge_plainly(a, b, lo, hi, offset, table, lo[c], out, work)
+            convolve_plainly(*parts(c, classes, windows, table), out, 0, width, work)
         else:
-            merge_closely(a, b, lo, hi, offset, table, lo[c], out, work)
-        top = scale_down(out)
-        factor[c] = top
-        log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
+            convolve_closely(*parts(c, classes, windows, table), out, 0, width, work)
+        factor[c] = scale_down(out)
+        log_scale[c] = log_scale[left[c]] + log_scale[right[c]] + np.log(factor[c])
 
 
 @njit()

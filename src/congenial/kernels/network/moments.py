@@ -53,7 +53,7 @@ def _geometric_moments(rate: float, length: float) -> tuple[float, float, float]
 def _gaussian_moments(
     scale: float, center: float, lo: float, hi: float, tilt: float
 ) -> tuple[float, float]:
-    """Return mean and variance, summed over stretches of values from the mode outwards."""
+    """Return mean and variance, summed over intervals of values from the mode outwards."""
     peak = min(max(np.rint(center + tilt * scale * scale), lo), hi)
     slope = tilt - (peak - center) / (scale * scale)
     curve = 1.0 / (scale * scale)
@@ -63,7 +63,7 @@ def _gaussian_moments(
         end = hi - peak if side == 0 else peak - lo
         end = min(end, np.ceil(min(7.0 * scale, 25.0 / max(-up, 1e-300))) + 2.0)
         step = max(1.0, np.floor(end / 48.0))
-        # the weight at j is exp(up j - curve j^2 / 2); the middle represents its stretch
+        # the weight at j is exp(up j - curve j^2 / 2); the middle represents its interval
         j = 0.5 * (step + 1.0)
         w = step * np.exp(up * j - 0.5 * curve * j * j)
         ratio = np.exp(step * (up - curve * (j + 0.5 * step)))

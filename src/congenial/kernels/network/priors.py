@@ -12,16 +12,10 @@ import math
 
 import numpy as np
 
-from congenial.kernels.network.messages import (
-    PRODUCT,
-    UNARY,
-    merge_plainly,
-    multiply,
-    scale_down,
-    working_lines,
-)
+from congenial.kernels.network.messages import PRODUCT, UNARY, multiply, parts, scale_down, widest
 from congenial.kernels.network.weights import fill_unary
 from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.convolution import convolve_plainly
 from congenial.kernels.numerics.laws import GAUSSIAN, LAPLACE
 
 # Weights above this are scaled down, so that they do not overflow.
@@ -145,10 +139,10 @@ def fill(begin, end, classes, law, windows, table, factor, powers, logs):
     Each table was divided by ``2^powers * exp(logs)``. Powers are integers, so two fillings of the
     same network differ only where windows differ.
     """
-    ctype, left, right, sign = classes
+    ctype, left, right, _ = classes
     kind, inverse, center, a, b, base, zero, tilt = law
     lo, hi, offset = windows
-    work = working_lines(begin, end, ctype, left, right, lo, hi)
+    work = np.empty((4, 2 * widest(begin, end, classes, windows) + 16))
     for c in range(begin, end):
         if lo[c] > hi[c]:
             continue
@@ -163,10 +157,9 @@ def fill(begin, end, classes, law, windows, table, factor, powers, logs):
             powers[c] = 0
             continue
         if ctype[c] == PRODUCT:
-            multiply(c, left, right, sign, lo, offset, table, out)
+            multiply(c, classes, windows, table, out)
         else:
-            merge_plainly(left[c], right[c], lo, hi, offset, table, lo[c], out, work)
-        top = scale_down(out)
-        factor[c] = top
-        powers[c] = powers[left[c]] + powers[right[c]] + np.int64(np.rint(math.log2(top)))
+            convolve_plainly(*parts(c, classes, windows, table), out, 0, width, work)
+        factor[c] = scale_down(out)
+        powers[c] = powers[left[c]] + powers[right[c]] + np.int64(np.rint(math.log2(factor[c])))
         logs[c] = logs[left[c]] + logs[right[c]]

@@ -1,8 +1,8 @@
 """Named records of the arrays that the kernels of a sum network take.
 
 Classes are numbered 0..c-1 and slots 0..s-1; `congenial.sum_network.network` defines both.
-Kernels kept on disk refer to these by name, whichever version reads them: a record that changes
-gets another name, and the old name stays.
+Compiled kernels on disk refer to records by name, across versions: a record that changes gets a
+new name, and the old record stays.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Classes(NamedTuple):
-    """Kind of each class and the classes that it is made of, see `messages`; shapes (c,)."""
+    """Kind and parts of each class, see `messages`; shapes (c,)."""
 
     ctype: np.ndarray
     left: np.ndarray
@@ -30,7 +30,7 @@ class Windows(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Law codes, scales or their inverses, modes, and ends or tilts of weights."""
+    """Law code, scale, mode and support of each distinct weight."""
 
     kind: np.ndarray
     scale: np.ndarray
@@ -81,7 +81,7 @@ class Program(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Mean and spread of the left part of each merge given its sum."""
+    """Mean of a merge's left part, middle + share * sum, and half-width of a row; shapes (c,)."""
 
     middle: np.ndarray
     share: np.ndarray
@@ -89,7 +89,7 @@ class Near(NamedTuple):
 
 
 class KeptRows(NamedTuple):
-    """Rows of cumulated weights that a thread keeps, see `descend.draw`."""
+    """A thread's cache of rows of cumulated weights, see `descend.draw`."""
 
     kept: np.ndarray
     place: np.ndarray
@@ -99,7 +99,7 @@ class KeptRows(NamedTuple):
 
 
 class ClassLosses(NamedTuple):
-    """Losses of each class to its window, see `certify.certify`."""
+    """Truncation losses of each class, see `certify.certify`."""
 
     place: np.ndarray
     lost: np.ndarray
@@ -108,7 +108,7 @@ class ClassLosses(NamedTuple):
 
 
 class Slots(NamedTuple):
-    """Class, twin and more of each slot or node, see `marginals.marginals`."""
+    """Class and twin of each slot, and properties of each node, see `marginals.marginals`."""
 
     slot_class: np.ndarray
     twin: np.ndarray
@@ -128,7 +128,7 @@ class BranchLinks(NamedTuple):
 
 
 class TalliedWindows(NamedTuple):
-    """Windows of the value and the tally of each such table, and where it begins; int64."""
+    """Windows of the value and the tally of each table, and its start; int64."""
 
     lo: np.ndarray
     hi: np.ndarray
@@ -138,7 +138,7 @@ class TalliedWindows(NamedTuple):
 
 
 class BranchState(NamedTuple):
-    """These tables filled for one assignment, from which the next assignment continues."""
+    """Tables filled for one assignment of the cut set; the next assignment continues from them."""
 
     table: np.ndarray
     start: np.ndarray
@@ -167,7 +167,7 @@ class Families(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Weights by number: of each variable, its row, how runs are composed, and its bound."""
+    """Number of each variable's weight; row, kind of composition and bound of each weight."""
 
     code: np.ndarray
     row: np.ndarray

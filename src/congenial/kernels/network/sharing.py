@@ -39,7 +39,7 @@ def _place(a, b, c, mask):
 def number_weights(
     scale, lo, hi, counts, fixed, dropped, orientation, code, recent, marked, rows, held
 ):
-    """Number the distinct weights of noise; return how many there are."""
+    """Fill `code` with the number of each variable's weight; return the number of weights."""
     n = fixed.size
     mask = _FEWEST - 1
     count = 0
@@ -48,7 +48,7 @@ def number_weights(
     by_way = min(orientation.size - 1, 1)
     last_scale, last_low, last_high = -1.0, 0.0, 0.0  # no scale is negative
     number = 0
-    # codes of small counts; those of one scale and bounds have one mark
+    # `recent` caches the codes of small counts; one mark for each pair of scale and bounds
     mark, mark_scale, mark_lo, mark_hi = np.int32(0), -1.0, 0.0, 0.0
     alike = not (by_scale or by_lo or by_hi or by_count or by_drop or by_way)
     for v in range(code.size):

@@ -1,9 +1,8 @@
 """Messages of the families of a tree whose nodes split by Dirichlet-multinomial laws.
 
 A family is merged in pairs of items: a child, leaves that are alike, or leaves whose counts all lie
-above their measurement. The last have negative binomial weights, and so has their sum; sums of
-leaves that are alike are made by powers. Kernels of `splits` call these; the benchmark row
-"posterior" needs them.
+above their measurement. Leaves of the last kind have negative binomial weights, and so has their
+sum. Sums of leaves that are alike are powers, by repeated squaring. Benchmark row: `posterior`.
 """
 
 from __future__ import annotations
@@ -14,29 +13,28 @@ from typing import NamedTuple
 import numpy as np
 
 from congenial.kernels.network.marginals import digamma
+from congenial.kernels.network.workspace import grown
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import convolve_plainly
-from congenial.kernels.numerics.laws import FLAT, GAUSSIAN
+from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, log_ratio
 
-# Nats beyond those of a message over which the weights of a leaf are followed.
+# Nats below the truncation of a message to which the weights of a leaf are computed.
 _BEYOND = 20.0
-# Weights that a product of a message and a node's own weight keeps at least, of its largest.
+# Entries of a message below this are 0, so that their logarithms are finite.
 LEAST = 1e-280
-# Where weights are made smaller.
+# Weights above this are scaled down, so that they do not overflow.
 _LARGE = 1e200
-# Values that are bounded together before a convolution.
-_BLOCK = 32
 # Steps of the search for a family's p, and the longest one, in nats.
 _STEPS, _LONGEST = 8, 0.2
-# Nats over which leaves of one negative binomial sum are followed: no end of theirs is looked at.
+# Nats to which leaves of one negative binomial sum are computed: their truncation is not estimated.
 WHOLE = 150.0
-# Columns of a family's items: first value, size and place of a message, what it is, which items it
-# is merged from, for which children it stands, and whether it was cut off below and above.
+# Columns of a family's items: first value, size and place of a message, its kind, the items that it
+# is merged from, its range of children, and whether it is truncated below and above.
 FIRST, SIZE, PLACE, KIND, LEFT, RIGHT, BEGIN, STOP, BELOW, ABOVE = range(10)
 # Kinds of items: one child, or several that are alike; leaves with one negative binomial sum; two
-# items merged; such a power of leaves that are alike; all of them, as one leaf and a power.
+# items merged; the sum of several leaves that are alike; the sum of all of them.
 SINGLE, SHARED, MERGED, POWER, ALIKE = range(5)
-# Columns of an item's numbers: summed alpha, ends of the counts, log of what it was divided by.
+# Columns of an item's numbers: summed alpha, ends of the counts, log of its divisor.
 ALPHA, _LEAST_SUM, _MOST_SUM, LOG = range(4)
 
 
@@ -56,11 +54,11 @@ class Measured(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """Children, alpha of each node in its parent's split, and of each inner one A, odds and more.
+    """The tree, alpha of each node in its parent's split, and A, odds and p of each inner node.
 
-    Children of v are ``children[starts[v]:starts[v + 1]]``, those that may be alike next
-    to each other, and `bottom_up` lists children before parents. `slack` (n,) is how far a parent's
-    count may be from where p puts it.
+    Children of v are ``children[starts[v]:starts[v + 1]]``, like ones next to each other, and
+    `bottom_up` lists children before parents. `slack` (n,) is the largest distance of a node's
+    count from the count that p was chosen for.
     """
 
     starts: np.ndarray
@@ -71,8 +69,8 @@ class Splits(NamedTuple):
     odds: np.ndarray
     p: np.ndarray
     slack: np.ndarray
-    # float64, shape (n,): Counts that p is moved to, of families of inner nodes, and of those whose
-    # leaves' measurements add up to another count; -1 of all others.
+    # float64, shape (n,): The count to which p is moved, for families of inner nodes and families
+    # whose leaves' measurements add up to another count; -1 for all others.
     center: np.ndarray
 
 
@@ -86,30 +84,9 @@ class FamilyMessages(NamedTuple):
 
 
 @njit(inner=True)
-def grown(array, size):
-    """Return `array`, or a copy of it with room for `size` entries."""
-    if array.size >= size:
-        return array
-    more = np.empty(max(size, 2 * array.size))
-    for i in range(array.size):
-        more[i] = array[i]
-    return more
-
-
-@njit(inner=True)
-def _room(work, size):
-    """Return four lines for work, at least `size` long."""
+def room(work, size):
+    """Return work lines for `convolution`, at least `size` long."""
     return work if work.shape[1] >= size else np.empty((4, 2 * size))
-
-
-@njit(inner=True)
-def _law_step(kind, inverse, y, k):
-    """Return the log ratio of the measurement's weight at k + 1 to that at k."""
-    if kind == FLAT:
-        return 0.0
-    if kind == GAUSSIAN:
-        return -inverse * (2.0 * (k - y) + 1.0)
-    return -inverse if k >= y else inverse
 
 
 @njit(inner=True)
@@ -122,9 +99,9 @@ def _log_law(kind, inverse, y, k):
 
 @njit(inner=True)
 def cut_off(values, begin, stop, nats, more, lowest, highest):
-    """Return the ends, as of slices, of what is kept of a message, and its largest weight.
+    """Return (begin, stop) of a message truncated at `nats`, and its largest weight.
 
-    `more` entries beyond the cut are kept, and none outside `lowest`..`highest`.
+    `more` entries beyond the truncation are kept, but none outside `lowest`..`highest`.
     """
     begin, stop = max(begin, lowest), min(stop, highest)
     top = 0.0
@@ -147,7 +124,7 @@ def _log_leaf(kind, inverse, y, alpha, p, k):
 
 @njit(inner=True)
 def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, out):
-    """Write a leaf's message to `out`; return that, its first value, its size and log scale."""
+    """Write a leaf's message to `out`; return it, its first value, its size and log scale."""
     mean = alpha * p / (1.0 - p)
     middle = mean if kind == FLAT else y
     far = nats + _BEYOND
@@ -170,7 +147,7 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
             k = lo + float(i if way == 1 else i - 1)
             ratio = (alpha + k) / (k + 1.0) * p
             if kind == GAUSSIAN:
-                ratio *= math.exp(_law_step(kind, inverse, y, k))
+                ratio *= math.exp(log_ratio(kind, inverse, y, k))
             elif kind != FLAT:
                 ratio *= falls if k >= y else rises
             if way == -1:
@@ -180,7 +157,7 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
             out[i] = w
             best = max(best, w)
             if w > _LARGE:
-                # all that is filled so far is made smaller
+                # scale down all entries filled so far
                 for below in range(min(i, start), i + 1 if way == 1 else last + 1):
                     out[below] /= _LARGE
                 w, best = w / _LARGE, best / _LARGE
@@ -203,7 +180,7 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
     begin, stop, top = cut_off(out, begin, last + 1, nats, more, begin, last + 1)
     for at in range(begin, stop):
         out[at - begin] = out[at] / top
-    # weights are relative to that where the walk began, without the odds
+    # weights are relative to the one at `start`, without the odds
     log = _log_leaf(kind, inverse, y, alpha, p, lo + float(start)) + math.log(top) + smaller
     return out, np.int64(lo) + begin, stop - begin, log
 
@@ -270,7 +247,7 @@ def own_weights(v, measured, splits, u, first, size, out):
         else:
             ratio *= (k + 1.0) / (total + k)
         log += slope + math.log(ratio)
-        log += _law_step(measured.kind[v], measured.inverse[v], measured.y[v], k)
+        log += log_ratio(measured.kind[v], measured.inverse[v], measured.y[v], k)
         k += 1.0
     if u >= 0 and first == 0:
         out[0] += math.log1p(splits.odds[u])
@@ -278,38 +255,8 @@ def own_weights(v, measured, splits, u, first, size, out):
 
 
 @njit(inner=True)
-def _reach(table, at_a, size_a, at_b, size_b, nats, most):
-    """Return ends, as of a slice, outside which a convolution has lost `nats` of its largest value.
-
-    The largest values of both factors are 1. `most` is for work. Values of a block of the
-    convolution are no more than the products of the largest values of blocks, added up.
-    """
-    whole = size_a + size_b - 1
-    of_a, of_b = (size_a + _BLOCK - 1) // _BLOCK, (size_b + _BLOCK - 1) // _BLOCK
-    for i in range(of_a + of_b + 1):
-        most[0, i] = most[1, i] = most[2, i] = 0.0
-    for i in range(size_a):
-        most[0, i // _BLOCK] = max(most[0, i // _BLOCK], table[at_a + i])
-    for i in range(size_b):
-        most[1, i // _BLOCK] = max(most[1, i // _BLOCK], table[at_b + i])
-    for i in range(of_a):
-        for j in range(of_b):
-            most[2, i + j] += most[0, i] * most[1, j]
-    least = math.exp(-nats) / _BLOCK
-    low, high = 0, of_a + of_b
-    while low < high - 1 and most[2, low] + (most[2, low - 1] if low > 0 else 0.0) < least:
-        low += 1
-    while high - 1 > low and most[2, high - 1] + most[2, high - 2] < least:
-        high -= 1
-    return low * _BLOCK, min(high * _BLOCK, whole)
-
-
-@njit(inner=True)
 def _merge(v, n, measured, splits, nats, items, real, parts, used, work):
-    """Fill item n, the sum of two others; return `parts`, where it ends, and `work`.
-
-    The end is -1 where the message is empty.
-    """
+    """Fill item n, the sum of two others; return `parts`, its end, -1 if n is empty, and `work`."""
     left, right = items[n, LEFT], items[n, RIGHT]
     at, na = items[left, PLACE], items[left, SIZE]
     other, nb = items[right, PLACE], items[right, SIZE]
@@ -318,24 +265,17 @@ def _merge(v, n, measured, splits, nats, items, real, parts, used, work):
         real[n, column] = real[left, column] + real[right, column]
     real[n, _MOST_SUM] = min(real[n, _MOST_SUM], measured.hi[v])
     more = np.int64(splits.slack[v] * real[n, ALPHA] / splits.total[v]) + 2
-    work = _room(work, 2 * max(na, nb) + whole + 32)
-    begin, stop = 0, whole
-    if min(na, nb) > 2 * _BLOCK:
-        begin, stop = _reach(parts, at, na, other, nb, nats, work)
-        begin, stop = max(begin - more, 0), min(stop + more, whole)
     # counts are not negative: no part is more than the whole
-    stop = min(stop, np.int64(max(min(measured.hi[v] - low + 1.0, float(whole)), 0.0)))
-    size = stop - begin
-    if size <= 0:
-        return parts, -1, work
+    size = np.int64(max(min(measured.hi[v] - low + 1.0, float(whole)), 0.0))
+    work = room(work, size + min(na, nb) + 16)
     parts = grown(parts, used + size)
-    convolve_plainly(parts, at, na, parts, other, nb, begin, parts, used, size, work)
+    convolve_plainly(parts, at, na, parts, other, nb, 0, parts, used, size, work)
     kept, end, top = cut_off(parts, used, used + size, nats, more, used, used + size)
     if not end > kept or not top > 0.0:
         return parts, -1, work
     for i in range(kept, end):
         parts[used + i - kept] = parts[i] / top
-    first, size = low + begin + kept - used, end - kept
+    first, size = low + kept - used, end - kept
     items[n, FIRST], items[n, SIZE], items[n, PLACE] = first, size, used
     items[n, BELOW] = first > real[n, _LEAST_SUM]
     items[n, ABOVE] = first + size - 1 < real[n, _MOST_SUM]
@@ -345,21 +285,19 @@ def _merge(v, n, measured, splits, nats, items, real, parts, used, work):
 
 @njit(inner=True)
 def _joined(c, d, splits, measured, shared):
-    """Decide whether leaf d, the next child, has one item with leaf c."""
-    if splits.starts[d] < splits.starts[d + 1] or measured.kind[d] != measured.kind[c]:
+    """Whether leaf d, the next child, belongs to the item of leaf c."""
+    kind, inverse, y, lo, hi, one_sided = measured
+    if splits.starts[d] < splits.starts[d + 1] or kind[d] != kind[c] or inverse[d] != inverse[c]:
         return False
-    if measured.inverse[d] != measured.inverse[c] or measured.one_sided[d] != measured.one_sided[c]:
+    if one_sided[d] != one_sided[c]:
         return False
-    if shared:
-        return True
-    if measured.lo[d] != measured.lo[c] or measured.hi[d] != measured.hi[c]:
-        return False
-    return measured.y[d] == measured.y[c] and splits.alpha[d] == splits.alpha[c]
+    same = lo[d] == lo[c] and hi[d] == hi[c] and y[d] == y[c]
+    return shared or (same and splits.alpha[d] == splits.alpha[c])
 
 
 @njit(inner=True)
 def _bases(v, measured, splits, messages, nats, grouped, items, real, parts):
-    """Fill the items of a family that are not merged; return `parts`, its end, and their number."""
+    """Fill the items of a family before merging; return `parts`, its end, and their number."""
     stop, j, p, odds = splits.starts[v + 1], splits.starts[v], splits.p[v], splits.odds[v]
     used = n = 0
     buffer = np.empty(64)
@@ -414,7 +352,7 @@ def rate_of(c, measured, p):
 
 @njit(inner=True)
 def _pairs(bases, grouped, items):
-    """Say which items are merged, in order; return how many items there are."""
+    """Plan the merges of a family's items; return the number of all items."""
     n = bases
     queue = np.empty(2 * bases, dtype=np.int64)
     for i in range(bases):
@@ -422,7 +360,7 @@ def _pairs(bases, grouped, items):
         alike = items[i, STOP] - items[i, BEGIN]
         if items[i, KIND] == SHARED or alike == 1:
             continue
-        # one less than all, by squares and products
+        # the power alike - 1, by squares and products
         power, bit = i, 1
         while 2 * bit <= alike - 1:
             bit *= 2
@@ -449,6 +387,21 @@ def _pairs(bases, grouped, items):
 
 
 @njit(inner=True)
+def _moments(weights, at, size, tilt):
+    """Return mean and variance of i under the weights weights[at + i] exp(tilt i)."""
+    total = mean = square = 0.0
+    for i in range(size):
+        w = weights[at + i]
+        if tilt != 0.0:
+            w *= math.exp(tilt * i)
+        total += w
+        mean += w * i
+        square += w * i * i
+    mean /= total
+    return mean, max(square / total - mean * mean, 0.0)
+
+
+@njit(inner=True)
 def place_family(v, measured, splits, messages, nats, items, real, parts):
     """Move p of a family of leaves until its messages add up to about `center`; return `parts`."""
     low, high = 0.0, 1.0
@@ -457,20 +410,14 @@ def place_family(v, measured, splits, messages, nats, items, real, parts):
         sums = variance = 0.0
         for n in range(bases):
             alike = 1 if items[n, KIND] == SHARED else items[n, STOP] - items[n, BEGIN]
-            total = mean = square = 0.0
-            for i in range(items[n, SIZE]):
-                w = parts[items[n, PLACE] + i]
-                total += w
-                mean += w * i
-                square += w * i * i
-            mean /= total
+            mean, spread = _moments(parts, items[n, PLACE], items[n, SIZE], 0.0)
             sums += alike * (items[n, FIRST] + mean)
-            variance += alike * (square / total - mean * mean)
+            variance += alike * spread
         gap = splits.center[v] - sums
-        # a quarter of the nats that a message is followed over
+        # within a quarter of the nats of a message
         if gap * gap <= 0.5 * nats * variance:
             break
-        # the sum rises with p, which stays below 1: leaves that are not measured have no law else
+        # the sum rises with p; unmeasured leaves have a law only for p below 1
         if gap < 0.0:
             high = splits.p[v]
         else:
@@ -484,25 +431,18 @@ def place_family(v, measured, splits, messages, nats, items, real, parts):
 def tilt_family(v, splits, messages, nats):
     """Move p of a family of inner nodes until its messages add up to about `center`.
 
-    Messages hold powers of p, so that they change with it. Returns the log of what they were
-    divided by.
+    The messages contain powers of p and change with it. Returns the log of their divisor.
     """
     begin, stop, tilt, table = splits.starts[v], splits.starts[v + 1], 0.0, messages.table
     for _ in range(_STEPS):
         sums = variance = 0.0
         for j in range(begin, stop):
             c = splits.children[j]
-            total = mean = square = 0.0
-            for i in range(messages.size[c]):
-                w = table[messages.offset[c] + i] * math.exp(tilt * i)
-                total += w
-                mean += w * i
-                square += w * i * i
-            mean /= total
+            mean, spread = _moments(table, messages.offset[c], messages.size[c], tilt)
             sums += messages.first[c] + mean
-            variance += max(square / total - mean * mean, 0.0)
+            variance += spread
         gap = splits.center[v] - sums
-        # a quarter of the nats that a message is followed over
+        # within a quarter of the nats of a message
         if gap * gap <= 0.5 * nats * variance or variance == 0.0:
             break
         tilt += max(min(gap / variance, _LONGEST), -_LONGEST)
@@ -526,8 +466,8 @@ def tilt_family(v, splits, messages, nats):
 def merge_family(v, measured, splits, messages, nats, grouped, items, real, parts, work):
     """Merge a family; its last item is the message before the family's own weight.
 
-    Items are merged in pairs, and those of children one by one where not `grouped`. Returns `parts`
-    and `work`, which may have grown, and the number of items, 0 where a message is empty.
+    Items are merged in pairs if `grouped`, else child by child. Returns `parts` and `work`, which
+    may have grown, and the number of items, 0 if a message is empty.
     """
     made = _bases(v, measured, splits, messages, nats, grouped, items, real, parts)
     parts, used, bases = made
@@ -542,7 +482,7 @@ def merge_family(v, measured, splits, messages, nats, grouped, items, real, part
 
 @njit(inner=True)
 def room_of_items(splits):
-    """Return room for the items of the largest family, and for their numbers."""
+    """Return arrays for the items of the largest family, and for their numbers."""
     most = 1
     for v in range(splits.alpha.size):
         most = max(most, splits.starts[v + 1] - splits.starts[v])

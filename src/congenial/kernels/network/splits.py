@@ -8,10 +8,9 @@ Children of a family with odds o > 0 are empty besides: a count of 0 has 1 + o t
 above, and the family's sum the weight ``sum over j of C(k, j) o^(k - j) Gamma(z + j alpha) /
 (Gamma(j alpha) z!)``, where j of its k children, alike, are not empty for another reason.
 
-Messages of a family are merged in pairs and cut off where they have lost `nats`; `downward` finds
-how much of each law lies at such ends. Messages of leaves and of merged children are made anew
-where they are needed, so that the messages of inner nodes alone are kept. The benchmark row
-"posterior" needs them.
+Messages of a family are merged in pairs and truncated `nats` below their largest weight;
+`downward` estimates the probability beyond the truncations. Only messages of inner nodes are kept;
+those of leaves and of merged children are computed again. Benchmark row: `posterior`.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from congenial.kernels.network.marginals import digamma, held
+from congenial.kernels.network.marginals import held, rise
 from congenial.kernels.network.split_families import (
     ABOVE,
     ALPHA,
@@ -43,23 +42,24 @@ from congenial.kernels.network.split_families import (
     WHOLE,
     FamilyMessages,
     cut_off,
-    grown,
     leaf_message,
     merge_family,
     own_weights,
     place_family,
     rate_of,
+    room,
     room_of_items,
     tilt_family,
     weights_of_sum,
 )
+from congenial.kernels.network.workspace import grown
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import correlate
 from congenial.kernels.numerics.laws import FLAT
 
-# Share of a law at each of its ends that is not returned.
+# Values at the ends of a law that are less likely than this are not returned.
 _LEAST_KEPT = 1e-11
-# A law's tail beyond an end, in weights of the last value.
+# Estimate of a law's tail beyond its last value, as a multiple of that value's weight.
 _TAIL = 32.0
 
 
@@ -67,12 +67,11 @@ class Summarised(NamedTuple):
     """Means and laws of the nodes, which `downward` fills."""
 
     mean: np.ndarray
-    # ndarray of float64, shape (n, 2): Means of the derivatives of the log weights of a node's
-    # count under its parent, and of its children's sum, by its own alpha, and by that of one of its
-    # children.
+    # ndarray of float64, shape (n, 2): Mean derivative of the log weight of a node's count by the
+    # node's alpha, and of the log weight of its children's sum by the alpha of one child.
     rises: np.ndarray
-    # ndarray of int64, shape (n,): First value of each law without ends of less than 1e-11 each,
-    # its size, and where it begins; leaves that are alike share one.
+    # ndarray of int64, shape (n,): First value of each law without its unlikely ends, its size, and
+    # where it begins; leaves that are alike share one.
     first: np.ndarray
     size: np.ndarray
     place: np.ndarray
@@ -82,9 +81,9 @@ class Summarised(NamedTuple):
 def upward(parents, measured, splits, nats, first, size, offset, logs):
     """Fill the messages of inner nodes; return their table.
 
-    `logs` (n,) comes in as zeros and is filled with the log of what the families of each inner node
-    were divided by, and for a root the log of its summed message: the log of all weights is their
-    sum. It is -inf where no counts satisfy the bounds.
+    `logs` (n,), zeros on entry, is filled for inner nodes with the log of the number that a family
+    was divided by; a root adds the log of its summed message. The sum is the log of all weights.
+    An entry is -inf if no counts satisfy the bounds.
     """
     messages = FamilyMessages(first, size, offset, np.empty(1024))
     table, used = np.empty(1024), 0
@@ -102,18 +101,14 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
                 parts = place_family(v, measured, splits, messages, nats, items, real, parts)
         made = merge_family(v, measured, splits, messages, nats, True, items, real, parts, work)
         parts, work, count = made
+        logs[v] = -np.inf
         if count == 0:
-            logs[v] = -np.inf
             return table
         u = parents[v]
         last = items[count - 1]
         begins, width, place = last[FIRST], last[SIZE], last[PLACE]
-        logs[v] = real[count - 1, LOG] + tilted
         low = np.int64(max(measured.lo[v] - begins, 0.0))
         high = np.int64(min(measured.hi[v] - begins + 1.0, float(width)))
-        if high <= low:
-            logs[v] = -np.inf
-            return table
         own = own_weights(v, measured, splits, u, begins, width, own)
         top = -np.inf
         for i in range(low, high):
@@ -121,7 +116,6 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
             own[i] = own[i] + math.log(x) if x > LEAST else -np.inf
             top = max(top, own[i])
         if top == -np.inf:
-            logs[v] = -np.inf
             return table
         for i in range(low, high):
             own[i] = math.exp(own[i] - top)
@@ -133,24 +127,20 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
             table[used + i - begin] = own[i]
         first[v], size[v], offset[v] = begins + begin, stop - begin, used
         used += stop - begin
-        logs[v] += top
+        logs[v] = real[count - 1, LOG] + tilted + top
         if u < 0:
-            total = 0.0
-            for i in range(begin, stop):
-                total += own[i]
-            logs[v] += math.log(total)
+            logs[v] += math.log(own[begin:stop].sum())
     return table
 
 
 @njit()
 def downward(parents, measured, splits, messages, nats, keep, summarised):
-    """Fill the means, rises and, where `keep`, laws of all nodes; overwrite the messages' table.
+    """Fill the means, rises and, if `keep`, laws of all nodes; overwrite the messages' table.
 
-    Returns the laws, and about the summed shares of laws beyond the ends of their windows.
+    Returns the laws, and an estimate of the probability that truncation removed, summed over laws.
     """
     laws, used, lost, cut = np.empty(1024), 0, 0.0, math.exp(-nats)
-    parts, outer, own, wide = np.empty(64), np.empty(64), np.empty(64), np.empty(64)
-    work = np.empty((4, 64))
+    parts, outer, own, work = np.empty(64), np.empty(64), np.empty(64), np.empty((4, 64))
     items, real = room_of_items(splits)
     table = messages.table
     for pos in range(splits.bottom_up.size - 1, -1, -1):
@@ -159,22 +149,15 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
             continue
         first, size, place = messages.first[v], messages.size[v], messages.offset[v]
         if parents[v] < 0:
-            own = grown(own, size)
-            for i in range(size):
-                own[i] = table[place + i]
-            outcome = _record(v, own, size, first, measured, splits, keep, summarised, laws, used)
-            laws, used, gone = outcome
+            of = measured, splits, keep, summarised, laws, used
+            laws, used, gone = _record(v, table[place : place + size], first, *of)
             lost += gone
             own = own_weights(v, measured, splits, -1, first, size, own)
-            top = -np.inf
-            for i in range(size):
-                top = max(top, own[i])
-            for i in range(size):
-                table[place + i] = math.exp(max(own[i] - top, -700.0))
+            _exponentials(own, size, table, place)
         made = merge_family(v, measured, splits, messages, nats, True, items, real, parts, work)
         parts, work, count = made
         last = items[count - 1]
-        # places of the weights around an item are those of its message in `parts`
+        # `outer` has the weights outside each item, at the place of its message in `parts`
         outer = grown(outer, last[PLACE] + last[SIZE])
         for i in range(last[SIZE]):
             k = last[FIRST] + i - first
@@ -190,20 +173,17 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
                 for i in range(width):
                     own[i] = outer[at + i] * parts[at + i]
                 of = measured, splits, keep, summarised, laws, used
-                laws, used, gone = _record(c, own, width, item[FIRST], *of)
+                laws, used, gone = _record(c, own[:width], item[FIRST], *of)
                 lost += gone * (item[STOP] - item[BEGIN])
                 for j in range(item[BEGIN] + 1, item[STOP]):
                     _copy(summarised, c, splits.children[j])
                 if splits.starts[c] < splits.starts[c + 1]:
                     own = own_weights(c, measured, splits, v, item[FIRST], width, own)
-                    top = -np.inf
                     for i in range(width):
                         own[i] += math.log(max(outer[at + i], 1e-300))
-                        top = max(top, own[i])
-                    for i in range(width):
-                        table[messages.offset[c] + i] = math.exp(max(own[i] - top, -700.0))
+                    _exponentials(own, width, table, messages.offset[c])
                 continue
-            # only where the item's own law lies is what is around it looked at
+            # outside weights matter only where the item's own law has probability
             low, high = held(outer[at : at + width], parts[at : at + width], cut)
             lost += 2.0 * cut
             if n < count - 1:
@@ -214,26 +194,36 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
                 laws, used = _members(v, item, real[n, ALPHA], around, lowest, parts, *of)
             else:
                 left, right = items[item[LEFT]], items[item[RIGHT]]
-                wide = _around(around, lowest, left, right, parts, outer, wide)
+                work = _around(around, lowest, left, right, parts, outer, work)
                 if kind == MERGED:
-                    wide = _around(around, lowest, right, left, parts, outer, wide)
+                    work = _around(around, lowest, right, left, parts, outer, work)
     return laws[:used], lost
 
 
 @njit(inner=True)
-def _around(around, first, one, other, parts, outer, wide):
-    """Write what is around one of the two items that another one is merged from; return `wide`."""
-    wide = grown(wide, one[SIZE] + other[SIZE] + 64)
+def _exponentials(logs, size, out, at):
+    """Write exp(logs) to out[at], ..., the largest scaled to 1 and none less than exp(-700)."""
+    top = -np.inf
+    for i in range(size):
+        top = max(top, logs[i])
+    for i in range(size):
+        out[at + i] = math.exp(max(logs[i] - top, -700.0))
+
+
+@njit(inner=True)
+def _around(around, first, one, other, parts, outer, work):
+    """Write the weights outside one of the two items of a merge; return `work`."""
+    work = room(work, one[SIZE] + other[SIZE] + 16)
     at, size = one[PLACE], one[SIZE]
     out = outer[at : at + size]
     rest = parts[other[PLACE] : other[PLACE] + other[SIZE]]
-    correlate(around, first, rest, other[FIRST], out, one[FIRST], wide)
+    correlate(around, first, rest, other[FIRST], out, one[FIRST], work)
     top = 0.0
     for i in range(size):
         top = max(top, out[i])
     for i in range(size):
         out[i] /= top
-    return wide
+    return work
 
 
 @njit(inner=True)
@@ -248,9 +238,9 @@ def _members(v, item, whole, around, first, parts, measured, splits, keep, summa
         mean += own[i] * (first + i)
     mean /= total
     # all have the slope of their sum (Fisher's identity)
-    rise = _rise(own, size, first, whole) / total
+    slope = rise(own, float(first), whole)
     end = first + size
-    member, rest, wide = np.empty(64), np.empty(64), np.empty(64)
+    member, rest, work = np.empty(64), np.empty(64), np.empty((4, 64))
     last = -1
     for j in range(begin, stop):
         c = splits.children[j]
@@ -271,19 +261,19 @@ def _members(v, item, whole, around, first, parts, measured, splits, keep, summa
             else:
                 others = whole - alpha
                 rest, lowest, much, _ = leaf_message(*law, others, 0.0, q, WHOLE, 0, rest)
-                own, wide = grown(own, width), grown(wide, width + much + 64)
-                correlate(around, first, rest[:much], lowest, own[:width], low, wide)
+                own, work = grown(own, width), room(work, width + much + 16)
+                correlate(around, first, rest[:much], lowest, own[:width], low, work)
             for i in range(width):
                 own[i] *= member[i]
-            laws, used = _keep(c, own, width, low, summarised, laws, used)
+            laws, used = _keep(c, own[:width], low, summarised, laws, used)
         summarised.mean[c] = mean * alpha / whole
-        summarised.rises[c, 0], summarised.rises[c, 1] = rise, 0.0
+        summarised.rises[c, 0], summarised.rises[c, 1] = slope, 0.0
     return laws, used
 
 
 @njit(inner=True)
 def _copy(summarised, c, d):
-    """Give node d what node c has."""
+    """Copy the results of node c to node d."""
     summarised.mean[d] = summarised.mean[c]
     summarised.rises[d, 0], summarised.rises[d, 1] = summarised.rises[c, 0], summarised.rises[c, 1]
     summarised.first[d], summarised.size[d] = summarised.first[c], summarised.size[c]
@@ -291,26 +281,15 @@ def _copy(summarised, c, d):
 
 
 @njit(inner=True)
-def _rise(law, size, first, alpha):
-    """Return the summed weights times digamma(k + alpha) - digamma(alpha)."""
-    value = digamma(first + alpha) - digamma(alpha) if first > 0 else 0.0
-    total = 0.0
-    for i in range(size):
-        total += law[i] * value
-        value += 1.0 / (first + i + alpha)
-    return total
-
-
-@njit(inner=True)
-def _record(v, law, size, first, measured, splits, keep, summarised, laws, used):
-    """Record one law; return the laws that are kept, how long they are, and the share lost."""
-    rises = summarised.rises
+def _record(v, law, first, measured, splits, keep, summarised, laws, used):
+    """Record one law; return `laws`, their size, and the estimated probability that is lost."""
+    rises, size = summarised.rises, law.size
     total = mean = 0.0
     for i in range(size):
         total += law[i]
         mean += law[i] * i
     summarised.mean[v] = first + mean / total
-    rises[v, 0] = _rise(law, size, first, splits.alpha[v]) / total
+    rises[v, 0] = rise(law, float(first), splits.alpha[v])
     rises[v, 1] = 0.0
     if splits.odds[v] > 0.0:
         sums, slopes = np.empty(size), np.empty(size)
@@ -318,20 +297,16 @@ def _record(v, law, size, first, measured, splits, keep, summarised, laws, used)
         for i in range(size):
             rises[v, 1] += law[i] * slopes[i] / total
     elif splits.total[v] > 0.0:
-        rises[v, 1] = _rise(law, size, first, splits.total[v]) / total
+        rises[v, 1] = rise(law, float(first), splits.total[v])
     if keep:
-        laws, used = _keep(v, law, size, first, summarised, laws, used)
-    lost = 0.0
-    if first > measured.lo[v]:
-        lost += _TAIL * law[0] / total
-    if first + size - 1 < measured.hi[v]:
-        lost += _TAIL * law[size - 1] / total
-    return laws, used, lost
+        laws, used = _keep(v, law, first, summarised, laws, used)
+    below, above = first > measured.lo[v], first + size - 1 < measured.hi[v]
+    return laws, used, _TAIL * (below * law[0] + above * law[-1]) / total
 
 
 @njit(inner=True)
 def _at_ends(outer, parts, at, size, below, above):
-    """Return about what an item's law has beyond the ends of its window, as a share."""
+    """Estimate the probability of an item's law beyond the ends of its window."""
     total = 0.0
     for i in range(at, at + size):
         total += outer[i] * parts[i]
@@ -340,12 +315,10 @@ def _at_ends(outer, parts, at, size, below, above):
 
 
 @njit(inner=True)
-def _keep(v, law, size, first, summarised, laws, used):
-    """Append a law to those that are kept; return them and how long they are."""
-    total = 0.0
-    for i in range(size):
-        total += law[i]
-    low, high, least = 0, size, _LEAST_KEPT * total
+def _keep(v, law, first, summarised, laws, used):
+    """Append a law without its unlikely ends to `laws`; return these and their size."""
+    total = law.sum()
+    low, high, least = 0, law.size, _LEAST_KEPT * total
     while low < high - 1 and law[low] < least:
         low += 1
     while high > low + 1 and law[high - 1] < least:
@@ -372,12 +345,10 @@ def draw(parents, measured, splits, messages, nats, words, out):
         if count == 0:
             continue
         if parents[v] < 0:
-            size, place = messages.size[v], messages.offset[v]
-            own = grown(own, size)
+            place = messages.offset[v]
+            law = messages.table[place : place + messages.size[v]]
             for r in range(out.shape[0]):
-                for i in range(size):
-                    own[i] = messages.table[place + i]
-                out[r, v] = messages.first[v] + _chosen(own, size, words[r, word])
+                out[r, v] = messages.first[v] + _chosen(law, words[r, word])
             word += 1
         made = merge_family(v, measured, splits, messages, nats, False, items, real, parts, work)
         parts, work, _ = made
@@ -385,7 +356,7 @@ def draw(parents, measured, splits, messages, nats, words, out):
             left = out[r, v]
             for row in range(count - 1, 0, -1):
                 c, child = splits.children[begin + row], items[row]
-                # those before the child, merged
+                # the sum of the children before it
                 before = items[count + row - 2 if row > 1 else 0]
                 size = child[SIZE]
                 own = grown(own, size)
@@ -394,21 +365,18 @@ def draw(parents, measured, splits, messages, nats, words, out):
                     own[i] = 0.0
                     if 0 <= k < before[SIZE]:
                         own[i] = parts[child[PLACE] + i] * parts[before[PLACE] + k]
-                out[r, c] = child[FIRST] + _chosen(own, size, words[r, word + row - 1])
+                out[r, c] = child[FIRST] + _chosen(own[:size], words[r, word + row - 1])
                 left -= out[r, c]
             out[r, splits.children[begin]] = left
         word += count - 1
 
 
 @njit(inner=True)
-def _chosen(weights, size, word):
-    """Return the place that a uniform word falls on, in proportion to the weights."""
-    total = 0.0
-    for i in range(size):
-        total += weights[i]
-    left = (float(word >> np.uint64(11)) + 0.5) * 2.0**-53 * total
+def _chosen(weights, word):
+    """Return an index with probability proportional to `weights`, by a uniform word."""
+    left = (float(word >> np.uint64(11)) + 0.5) * 2.0**-53 * weights.sum()
     last = 0
-    for i in range(size):
+    for i in range(weights.size):
         if weights[i] > 0.0:
             last = i
             left -= weights[i]

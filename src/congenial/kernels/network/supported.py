@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from congenial.kernels.network.lacking import CLEAR, FAINT, extent, lacking
-from congenial.kernels.network.messages import (
-    PRODUCT,
-    UNARY,
-    merge_closely,
-    multiply,
-    scale_down,
-    working_lines,
-)
+from congenial.kernels.network.messages import PRODUCT, UNARY, multiply, parts, scale_down, widest
 from congenial.kernels.network.weights import fill_unary
 from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.convolution import convolve_closely
 
 
 @njit()
@@ -23,10 +19,10 @@ def fill(classes, law, least, most, windows, table, lost):
     not kept, because laws need only ratios within a table. ``lost`` (c,) is filled with a bound on
     the error of entries from subnormal numbers.
     """
-    ctype, left, right, sign = classes
+    ctype, left, right, _ = classes
     kind, inverse, center, tilt = law
     lo, hi, offset = windows
-    work = working_lines(0, ctype.size, ctype, left, right, lo, hi)
+    work = np.empty((4, 2 * widest(0, ctype.size, classes, windows) + 16))
     for c in range(ctype.size):
         if lo[c] > hi[c]:
             continue
@@ -39,9 +35,9 @@ def fill(classes, law, least, most, windows, table, lost):
             terms = min(of_a.size, of_b.size)
             short = lacking(*extent_a, lost[a], *extent_b, lost[b], terms)
             if ctype[c] == PRODUCT:
-                multiply(c, left, right, sign, lo, offset, table, out)
+                multiply(c, classes, windows, table, out)
             else:
-                merge_closely(a, b, lo, hi, offset, table, lo[c], out, work)
+                convolve_closely(*parts(c, classes, windows, table), out, 0, out.size, work)
             lost[c] = short / scale_down(out)
             continue
         first, last = max(lo[c], least[c]), min(hi[c], most[c])

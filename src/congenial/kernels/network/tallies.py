@@ -116,12 +116,3 @@ def pick_merge(a, b, i, s, word):
             weights[u * a.shape[1] + k] = a[u, k] * b[i - u, s - k]
     chosen = pick(weights, word)
     return chosen // a.shape[1], chosen % a.shape[1]
-
-
-@njit(inner=True)
-def pick_tally(own, rest, s, word):
-    """Return the index in `own` given the summed indices of two rows of tallies."""
-    weights = np.zeros(own.size)
-    for k in range(max(0, s - rest.size + 1), min(own.size, s + 1)):
-        weights[k] = own[k] * rest[s - k]
-    return pick(weights, word)

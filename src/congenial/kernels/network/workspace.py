@@ -54,3 +54,14 @@ def assign(left, right, width, kept, place):
                 under[part] = top[size]
                 top[size] = part
     return extent
+
+
+@njit(inner=True)
+def grown(array, size):
+    """Return `array`, or a copy of it with room for `size` entries."""
+    if array.size >= size:
+        return array
+    more = np.empty(max(size, 2 * array.size))
+    for i in range(array.size):
+        more[i] = array[i]
+    return more

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.doubled import over, plus, times, two_sum
+from congenial.kernels.numerics.doubled import over, plus, times, two_sum, word_of
 
 BYTES = 256
 # Entry of the table for which one more random word is needed.
@@ -53,13 +53,4 @@ def fill_tables(n, odds, table, edges):
     for k in range(65):
         sum_high, sum_low = plus(sum_high, sum_low, weight[k, 0], weight[k, 1])
         h, l = over(sum_high, sum_low, float(max(BYTES - used, 1)), 0.0)
-        h, l = h * 4294967296.0, l * 4294967296.0
-        whole = np.floor(h)
-        if h == whole and l < 0.0:  # always so if the sum is nearly 1
-            whole -= 1.0
-        h, l = plus(h, l, -whole, 0.0)
-        low = min(max(h + l, 0.0) * 4294967296.0, 4294967295.0)
-        full = whole >= 4294967296.0
-        edges[k] = (np.uint64(whole) << np.uint64(32)) + np.uint64(low)
-        if full:
-            edges[k] = ~np.uint64(0)
+        edges[k] = word_of(h, l)

@@ -21,58 +21,46 @@ _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
 _ABOVE = 2.0**12
 
 
-@njit(inline="always", inner=True, fused=True)
-def _eight_terms(out, place, work, begin, stop, at, row):
-    """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[place + k], its rounding to low[k].
+@njit(inner=True, fused=True)
+def _eight_products(x, i, a0, a1, a2, a3, a4, a5, a6, a7):
+    """Return the sums of four products each, a0 x[i + 7] + ... and a4 x[i + 3] + ... + a7 x[i]."""
+    one = (a0 * x[i + _U7] + a1 * x[i + _U6]) + (a2 * x[i + _U5] + a3 * x[i + _U4])
+    return one, (a4 * x[i + _U3] + a5 * x[i + _U2]) + (a6 * x[i + _U1] + a7 * x[i])
 
-    a0 is at `row` in line 2 of `work`, the others follow; `wide` and `low` are lines 3 and 0, and k
-    goes from `begin` up to `stop`. Entries of `out` are larger than each half of the terms, so that
-    a sum and its rounding error take three operations (Dekker 1971).
+
+@njit(inner=True, fused=True)
+def _add_eight_closely(rows, row, wide, at, out, place, begin, stop, low):
+    """Do what `add_eight` does, and add its rounding errors to low[k].
+
+    Entries of `out` are larger than each half of the terms, so that a sum and its rounding error
+    take three operations (Dekker 1971).
     """
     r = np.uint64(row)
-    a0, a1, a2, a3 = work[2, r], work[2, r + _U1], work[2, r + _U2], work[2, r + _U3]
-    a4, a5, a6, a7 = work[2, r + _U4], work[2, r + _U5], work[2, r + _U6], work[2, r + _U7]
+    a0, a1, a2, a3 = rows[r], rows[r + _U1], rows[r + _U2], rows[r + _U3]
+    a4, a5, a6, a7 = rows[r + _U4], rows[r + _U5], rows[r + _U6], rows[r + _U7]
     first = np.uint64(at) - _U7
-    for k in range(np.uint64(begin), np.uint64(stop)):
-        i = first + k
-        t = (a0 * work[3, i + _U7] + a1 * work[3, i + _U6]) + (
-            a2 * work[3, i + _U5] + a3 * work[3, i + _U4]
-        )
-        u = (a4 * work[3, i + _U3] + a5 * work[3, i + _U2]) + (
-            a6 * work[3, i + _U1] + a7 * work[3, i]
-        )
+    for k in range(np.uint64(begin), np.uint64(max(begin, stop))):
+        t, u = _eight_products(wide, first + k, a0, a1, a2, a3, a4, a5, a6, a7)
         old = out[place + k]
         new = old + t
         last = new + u
-        work[0, k] += (t - (new - old)) + (u - (last - new))
+        low[k] += (t - (new - old)) + (u - (last - new))
         out[place + k] = last
 
 
 @njit(inner=True, fused=True)
-def _eight_plainly(out, place, work, begin, stop, at, row):
-    """Add the same terms as `_eight_terms`, without their rounding errors."""
+def add_eight(rows, row, wide, at, out, place, begin, stop):
+    """Add rows[row] wide[at + k] + ... + rows[row + 7] wide[at + k - 7] to out[place + k].
+
+    k goes from `begin` up to `stop`; `place` is unsigned.
+    """
     r = np.uint64(row)
-    a0, a1, a2, a3 = work[2, r], work[2, r + _U1], work[2, r + _U2], work[2, r + _U3]
-    a4, a5, a6, a7 = work[2, r + _U4], work[2, r + _U5], work[2, r + _U6], work[2, r + _U7]
+    a0, a1, a2, a3 = rows[r], rows[r + _U1], rows[r + _U2], rows[r + _U3]
+    a4, a5, a6, a7 = rows[r + _U4], rows[r + _U5], rows[r + _U6], rows[r + _U7]
     first = np.uint64(at) - _U7
-    for k in range(np.uint64(begin), np.uint64(stop)):
-        i = first + k
-        t = (a0 * work[3, i + _U7] + a1 * work[3, i + _U6]) + (
-            a2 * work[3, i + _U5] + a3 * work[3, i + _U4]
-        )
-        u = (a4 * work[3, i + _U3] + a5 * work[3, i + _U2]) + (
-            a6 * work[3, i + _U1] + a7 * work[3, i]
-        )
+    for k in range(np.uint64(begin), np.uint64(max(begin, stop))):
+        t, u = _eight_products(wide, first + k, a0, a1, a2, a3, a4, a5, a6, a7)
         out[place + k] += t + u
-
-
-@njit(inner=True)
-def _add_rows(work, n, w0, w1, w2, w3, i0, i1, i2, i3):
-    """Add four rows of line 3 to line 1 of `work`."""
-    for k in range(np.uint64(n)):
-        work[1, k] += (w0 * work[3, i0 + k] + w1 * work[3, i1 + k]) + (
-            w2 * work[3, i2 + k] + w3 * work[3, i3 + k]
-        )
 
 
 @njit(inner=True)
@@ -88,9 +76,10 @@ def _lay_out(a, at_a, na, b, at_b, nb, first, n, work):
     for i in range(na, rows):
         work[2, i] = 0.0
     size, begin = n + rows + 7, rows - first
-    to, of = np.uint64(max(begin, 0)), at_b + np.uint64(max(-begin, 0))
-    stop = np.uint64(max(0, min(nb + begin, size) - max(begin, 0)))
-    for j in range(min(to, np.uint64(size))):
+    head = min(max(begin, 0), size)
+    to, of = np.uint64(head), at_b + np.uint64(max(-begin, 0))
+    stop = np.uint64(max(0, min(nb + begin, size) - head))
+    for j in range(to):
         work[3, j] = 0.0
     for j in range(stop):
         work[3, to + j] = b[of + j]
@@ -112,15 +101,16 @@ def convolve_plainly(of_a, place_a, size_a, of_b, place_b, size_b, first, out, p
     if na > nb:
         a, b, at_a, at_b, na, nb = b, a, at_b, at_a, nb, na
     rows = _lay_out(a, at_a, na, b, at_b, nb, first, n, work)
+    row, wide = work[2], work[3]
     for j in range(np.uint64(n)):
         out[at + j] = 0.0
     for i in range(0, rows, 8):
         begin, end = max(0, i - first), min(n, i + 7 + nb - first)
-        _eight_plainly(out, at, work, begin, max(begin, end), rows - i, i)
+        add_eight(row, i, wide, rows - i, out, at, begin, end)
 
 
 @njit(inner=True, fused=True)
-def convolve_closely(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out, place, n, work):
+def convolve_closely(of_a, place_a, size_a, of_b, place_b, size_b, first, out, place, n, work):
     """Add terms four at a time and then with compensation (Neumaier 1974).
 
     The relative error is 4 + 2^-8 units of 2^-53 for fewer than 2^18 terms: one unit for each
@@ -132,94 +122,43 @@ def convolve_closely(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out
     na, nb, at = size_a, size_b, np.uint64(place)
     if na > nb:
         a, b, at_a, at_b, na, nb = b, a, at_b, at_a, nb, na
-    # lines of `work`: rounding errors, the anchor, the rows, and the longer factor
     rows = _lay_out(a, at_a, na, b, at_b, nb, first, n, work)
+    low, anchor, row, wide = work[0], work[1], work[2], work[3]
     # the anchor is a sum of eight different rows, the first and the last included
     for j in range(np.uint64(n)):
-        work[1, j] = 0.0
-    top, last = np.uint64(rows), na - 1
-    for q in range(0, 8, 4):
-        i0, i1 = q * last // 7, (q + 1) * last // 7
-        i2, i3 = (q + 2) * last // 7, (q + 3) * last // 7
-        _add_rows(
-            work,
-            n,
-            _ABOVE * work[2, i0] if q == 0 or i0 > (q - 1) * last // 7 else 0.0,
-            _ABOVE * work[2, i1] if i1 > i0 else 0.0,
-            _ABOVE * work[2, i2] if i2 > i1 else 0.0,
-            _ABOVE * work[2, i3] if i3 > i2 else 0.0,
-            top - np.uint64(i0),
-            top - np.uint64(i1),
-            top - np.uint64(i2),
-            top - np.uint64(i3),
-        )
-    out = of_out
+        anchor[j] = 0.0
+    before = -1
+    for q in range(8):
+        i = q * (na - 1) // 7
+        if i > before:
+            w, to = _ABOVE * row[i], np.uint64(rows - i)
+            for j in range(np.uint64(n)):
+                anchor[j] += w * wide[to + j]
+        before = i
     above = False
     while not above:
         for j in range(np.uint64(n)):
-            work[0, j], out[at + j] = 0.0, work[1, j]
+            low[j], out[at + j] = 0.0, anchor[j]
         for i in range(0, rows, 8):
             begin, end = max(0, i - first), min(n, i + 7 + nb - first)
-            if end <= begin:
-                continue
-            _eight_terms(out, at, work, begin, end, rows - i, i)
+            _add_eight_closely(row, i, wide, rows - i, out, at, begin, end, low)
         above = True
         for j in range(np.uint64(n)):
-            out[at + j] = (out[at + j] - work[1, j]) + work[0, j]
-            above &= not 2.0 * out[at + j] > work[1, j]
+            out[at + j] = (out[at + j] - anchor[j]) + low[j]
+            above &= not 2.0 * out[at + j] > anchor[j]
         if not above:
             for j in range(np.uint64(n)):
-                work[1, j] = max(work[1, j], 4.0 * out[at + j])
-
-
-@njit(inner=True, fused=True)
-def _add_eight(out, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
-    """Add a0 wide[at + k] + ... + a7 wide[at + 7 + k] to out[k]."""
-    first = np.uint64(at)
-    for k in range(np.uint64(out.size)):
-        i = first + k
-        t = (a0 * wide[i] + a1 * wide[i + _U1]) + (a2 * wide[i + _U2] + a3 * wide[i + _U3])
-        u = (a4 * wide[i + _U4] + a5 * wide[i + _U5]) + (a6 * wide[i + _U6] + a7 * wide[i + _U7])
-        out[k] += t + u
+                anchor[j] = max(anchor[j], 4.0 * out[at + j])
 
 
 @njit(inner=True)
-def correlate(around, first, other, lo_other, out, lo_out, wide):
+def correlate(around, first, other, lo_other, out, lo_out, work):
     """Write sum over s of around[s] * other[s - l] to out[l]; arrays begin at the given values.
 
-    `wide` is scratch, at least ``out.size + other.size + 16`` long.
+    `work` is that of a convolution, which has room for ``out.size + other.size`` entries as well.
     """
-    # wide[l + j] is around[l + j + by], padded, so that eight rows need no check of the ends
-    by = lo_out + lo_other - first
-    rows = (other.size + 7) // 8 * 8
-    stop = out.size + rows
-    begin = min(max(0, -by), stop)
-    end = max(begin, min(stop, around.size - by))
-    for t in range(np.uint64(begin)):
-        wide[t] = 0.0
-    to, of = np.uint64(begin), np.uint64(max(begin + by, 0))
-    for t in range(np.uint64(end - begin)):
-        wide[to + t] = around[of + t]
-    for t in range(np.uint64(end), np.uint64(stop)):
-        wide[t] = 0.0
-    for l in range(out.size):
-        out[l] = 0.0
-    size = other.size
-    for j in range(0, rows, 8):
-        begin, stop = max(0, -by - j - 7), min(out.size, around.size - by - j)
-        if stop <= begin:
-            continue
-        whole = j + 7 < size
-        _add_eight(
-            out[begin:stop],
-            wide,
-            j + begin,
-            other[j],
-            other[j + 1] if whole or j + 1 < size else 0.0,
-            other[j + 2] if whole or j + 2 < size else 0.0,
-            other[j + 3] if whole or j + 3 < size else 0.0,
-            other[j + 4] if whole or j + 4 < size else 0.0,
-            other[j + 5] if whole or j + 5 < size else 0.0,
-            other[j + 6] if whole or j + 6 < size else 0.0,
-            other[j + 7] if whole else 0.0,
-        )
+    size, mirrored = other.size, work[0]
+    for j in range(size):
+        mirrored[j] = other[size - 1 - j]
+    begin = lo_out + lo_other - first + size - 1
+    convolve_plainly(around, 0, around.size, mirrored, 0, size, begin, out, 0, out.size, work)

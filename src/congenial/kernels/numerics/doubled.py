@@ -97,3 +97,17 @@ def doubled_log(x, xl):
     h, l = times(h, l, x, xl)
     d, dl = plus(h, l, -1.0, 0.0)
     return plus(y, 0.0, d, dl - 0.5 * d * d)
+
+
+@njit(inner=True)
+def word_of(h, l):
+    """Return (h + l) 2^64 rounded down, for h + l within [0, 1]; the largest word at 1."""
+    h, l = h * 4294967296.0, l * 4294967296.0
+    whole = np.floor(h)
+    if h == whole and l < 0.0:
+        whole -= 1.0
+    if whole >= 4294967296.0:
+        return ~np.uint64(0)
+    # limited, because a product that rounds up to 2^32 would carry
+    low = min(max((h - whole) + l, 0.0) * 4294967296.0, 4294967295.0)
+    return (np.uint64(whole) << np.uint64(32)) + np.uint64(low)

@@ -18,11 +18,24 @@ GEOMETRIC_SUM = 3
 @njit(inline="always")
 def log_weight(kind: int, scale: float, u: float) -> float:
     """Return log of the unnormalised pmf at noise value `u`; 0 at the mode."""
-    if kind == 1:
+    if kind == LAPLACE:
         return -abs(u) / scale
-    if kind == 2:
+    if kind == GAUSSIAN:
         return -0.5 * (u / scale) * (u / scale)
     return 0.0
+
+
+@njit(inner=True)
+def log_ratio(kind, inverse, center, u):
+    """Return the log of the ratio of the weights at u + 1 and at u.
+
+    `inverse` is 1 / scale, or 1 / (2 sigma^2) for a Gaussian law.
+    """
+    if kind == FLAT:
+        return 0.0
+    if kind == GAUSSIAN:
+        return -inverse * (2.0 * (u - center) + 1.0)
+    return -inverse if u >= center else inverse
 
 
 @njit()
