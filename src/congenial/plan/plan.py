@@ -436,11 +436,12 @@ def _check_tables(plan: Plan) -> None:
     if plan.table is not None:
         refuse("tables", "stands beside the section table", "give one of them")
     for name in plan.tables:
-        if not name.strip() or name in (UNNAMED, TOTAL) or any(c in name for c in ":>="):
+        taken = (UNNAMED, TOTAL, *plan.place_names)
+        if not name.strip() or name in taken or any(c in name for c in ":>="):
             refuse(
                 "tables",
                 f"has the name {show(name)}",
-                f"give names other than '{UNNAMED}' and '{TOTAL}', without ':', '>' and '='",
+                f"give names other than {one_of(taken)}, without ':', '>' and '='",
             )
     if plan.hierarchy.domain in ("data", "lookup"):
         refuse(

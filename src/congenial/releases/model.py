@@ -38,6 +38,7 @@ from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import (
     Invariant,
+    at_least_as_many,
     bounds,
     consistent,
     exactly,
@@ -49,7 +50,7 @@ from congenial.namespaces import renamed
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import MOST_TABULATED
 from congenial.noise.law import find_law
-from congenial.plan.cross_table import MARGIN
+from congenial.plan.cross_table import MARGIN, comparison
 from congenial.plan.plan import Plan, bounds_by_node, exact_nodes
 from congenial.plan.sections import MOST_EPSILON, OWN_COLUMNS
 from congenial.types import BoolArray, FloatArray
@@ -178,6 +179,9 @@ def build_model(plan: Plan, tree: Tree | Workload) -> Model:
         invariant = invariant & exactly(list(pinned))
     if plan.invariants.at_least or plan.invariants.at_most:
         invariant = invariant & bounds(*bounds_by_node(plan, tree))
+    for text in plan.invariants.as_many:
+        more, fewer = comparison(text)
+        invariant = invariant & at_least_as_many(more, fewer, level=plan.place_names[-1])
     if plan.invariants.nonnegative:
         invariant = invariant & nonnegative()
     resolved = resolve_invariant(invariant, len(tree), tree)
@@ -237,10 +241,11 @@ def _calibrated(
     target = Target(plan.privacy.epsilon, plan.privacy.neighbours, _method(plan), delta)
     split = _split(plan, tree, resolved, target)
     if isinstance(tree, Workload):
-        by_block: dict[int, dict[Margin, float]] = {}
+        by_block: dict[str, dict[int, dict[Margin, float]]] = {}
         for at, share in split.items():
             block = tree.blocks[at]
-            by_block.setdefault(block.level, {})[block.margin] = share
+            by_level = by_block.setdefault(block.table.name, {})
+            by_level.setdefault(block.level, {})[block.margin] = share
         return split, margin_scales(tree, resolved, target, by_block)
     return split, level_scales(tree, resolved, target, split)
 
@@ -324,7 +329,10 @@ def _split(
     if privacy.split is not None:
         return _by_depth(plan, tree, resolved, "split", privacy.split)
     levels = changing_levels(tree, resolved, target.neighbours)
-    return {level: 1.0 / len(levels) for level in levels}
+    if not isinstance(tree, Workload):
+        return {level: 1.0 / len(levels) for level in levels}
+    owners = [tree.blocks[level].table for level in levels]
+    return {level: 1.0 / owners.count(own) for level, own in zip(levels, owners, strict=True)}
 
 
 def _by_depth(
@@ -349,7 +357,8 @@ def _by_depth(
 
 def _check_names(plan: Plan, tree: Tree | Workload) -> None:
     named = [("hierarchy.levels", name) for name in plan.hierarchy.levels]
-    named += [("table.attributes", name) for name in (plan.table.readings if plan.table else ())]
+    readings = plan.reading_columns[bool(plan.tables) :]
+    named += [("tables" if plan.tables else "table.attributes", name) for name in readings]
     for key, name in named:
         own = OWN_COLUMNS if plan.table is None else (*OWN_COLUMNS, MARGIN)
         if name.casefold() in own:

@@ -24,6 +24,7 @@ from congenial.releases.directory import STAMP
 from congenial.releases.intervals import SumInterval
 from congenial.releases.specification import (
     SOURCES,
+    AsManyAs,
     BoundedAbove,
     BoundedBelow,
     ByBestTable,
@@ -249,10 +250,12 @@ def mandate(one: Mandate) -> str:
             return f"these counts are released as enumerated ({names})"
         case NoneNegative():
             return "no released count is below zero"
-        case BoundedBelow(nodes, listed):
-            return f"lower bounds hold ({many(nodes, 'count')}: {_limits('at least', listed)})"
-        case BoundedAbove(nodes, listed):
-            return f"upper bounds hold ({many(nodes, 'count')}: {_limits('at most', listed)})"
+        case BoundedBelow(nodes, listed) | BoundedAbove(nodes, listed):
+            side, limit = ("lower", "at least"), ("upper", "at most")
+            name, words = side if isinstance(one, BoundedBelow) else limit
+            return f"{name} bounds hold ({many(nodes, 'count')}: {_limits(words, listed)})"
+        case AsManyAs(listed):
+            return f"counts of one table reach those of another at every place ({joined(listed)})"
 
 
 def _limits(side: str, listed: Mapping[str, int]) -> str:
@@ -350,7 +353,17 @@ def rows_left_out(certificate: Statement) -> str:
 
 def records_of_rows(certificate: Statement) -> str:
     """Say how many records a row stands for; empty if each row is one record."""
-    weight = certificate.domain.weight
+    weight, tables = certificate.domain.weight, certificate.domain.tables
+    if tables:
+        each = [
+            on_a_line(one.table)
+            + (f" (as many as the column {one.weight!r} of a row says)" if one.weight else "")
+            for one in tables
+        ]
+        return (
+            f"Each table counts records of its own: {joined(each)}. The guarantee is for one "
+            "record of one table. Who has a record in each of two tables has twice its epsilon."
+        )
     if weight is None:
         return ""
     return (

@@ -18,6 +18,7 @@ from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
 from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
+from congenial.domain.workload import Workload
 from congenial.plan.plan import bounds_by_node
 from congenial.plan.sections import PRODUCTS, Product
 from congenial.releases.intervals import StatedAccuracy
@@ -77,6 +78,14 @@ class LevelNodes(Part, frozen=True):
     published_exactly: Count  # Number of these nodes that the plan publishes exactly.
 
 
+class RowsOfTable(Part, frozen=True):
+    """The rows that one of several tables counts."""
+
+    table: str  # Name of the table.
+    # The column that says how many records a row stands for; null if each row is one record.
+    weight: str | None
+
+
 class Domain(Part, frozen=True):
     """The nodes that are counted."""
 
@@ -89,6 +98,8 @@ class Domain(Part, frozen=True):
     row_filter: str | None
     # The column that says how many records a row stands for; null if each row is one record.
     weight: str | None = None
+    # The tables of a plan that has several, each with rows of its own.
+    tables: tuple[RowsOfTable, ...] = ()
 
 
 class WholeNumbers(Kind, frozen=True, tag="integers"):
@@ -127,7 +138,21 @@ class BoundedAbove(Kind, frozen=True, tag="at-most"):
     listed: dict[str, Count]  # The number for each level and node that the plan names.
 
 
-Mandate = WholeNumbers | SumsOfParts | PublishedExactly | NoneNegative | BoundedBelow | BoundedAbove
+class AsManyAs(Kind, frozen=True, tag="as-many"):
+    """At every place of the deepest level, counts of one table reach those of another."""
+
+    listed: tuple[str, ...]  # The comparisons, as the plan states them.
+
+
+Mandate = (
+    WholeNumbers
+    | SumsOfParts
+    | PublishedExactly
+    | NoneNegative
+    | BoundedBelow
+    | BoundedAbove
+    | AsManyAs
+)
 
 
 class LevelNoise(Part, frozen=True):
@@ -329,7 +354,11 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
                 LevelNodes(level.name, level.nodes, level.exact) for level in model.levels
             ),
             row_filter=plan.data.where,
-            weight=plan.data.weight,
+            weight=None if plan.tables else plan.data.weight,
+            tables=tuple(
+                RowsOfTable(name, part.data.weight)
+                for name, part in zip(plan.tables, plan.parts, strict=False)
+            ),
         ),
         invariants=_invariants(model),
         noise=_noise(model),
@@ -349,7 +378,7 @@ def claim_of(model: Model, guarantee: Guarantee) -> Claim:
         measure = ZeroConcentrated(guarantee.rho, model.delta, guarantee.whole_orders)
     return Claim(
         neighbours=Neighbouring(guarantee.neighbours, guarantee.records, model.one_sided),
-        datasets=Datasets(*shared(model.resolved)),
+        datasets=Datasets(*shared(model.compared)),
         epsilon=guarantee.epsilon,
         delta=guarantee.delta,
         measure=measure,
@@ -386,6 +415,8 @@ def _invariants(model: Model) -> tuple[Mandate, ...]:
         found.append(BoundedBelow(int(np.isfinite(low).sum()), given.at_least))
     if given.at_most:
         found.append(BoundedAbove(int(np.isfinite(high).sum()), given.at_most))
+    if given.as_many:
+        found.append(AsManyAs(given.as_many))
     return tuple(found)
 
 
@@ -395,7 +426,13 @@ def _noise(model: Model) -> LevelNoises:
     change, gaussian = model.mechanism.per_record, model.delta is not None
     rate = np.array([0.0 if v.scale is None else change / v.scale for v in model.levels])
     spent = 0.5 * units * rate**2 if gaussian else units * rate
-    shares = spent / spent.sum()
+    # a record is in one table, so each table spends the whole budget
+    domain = model.domain
+    total = spent.sum()
+    if model.plan.tables and isinstance(domain, Workload):
+        owner = np.array([block.table.name for block in domain.blocks])
+        total = (owner[:, None] == owner) @ spent
+    shares = spent / total
     out = []
     for level, loss, share in zip(model.levels, spent.tolist(), shares.tolist(), strict=True):
         rho = loss if model.delta is not None else None

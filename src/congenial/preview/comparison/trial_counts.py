@@ -27,6 +27,8 @@ from congenial.data.sources import (
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, DataError
+from congenial.invariants.margins import AtLeastAsMany
+from congenial.plan.cross_table import comparison
 from congenial.plan.plan import Plan
 from congenial.randomness import Randomness, seeded
 from congenial.releases.directory import STAMP
@@ -87,6 +89,8 @@ def find_basis(
         return from_rows(plan, tree, base, public=rows == "public")
     if counts is None:
         found = made_up(tree, seed=seed, total=total, spread=spread)
+        if plan.invariants.as_many and isinstance(tree, Workload):
+            found = replace(found, counts=_compared(plan, tree, found.counts))
     elif isinstance(tree, Workload):
         raise ArgumentError(
             "counts names a file, which no table's queries are read from; give a total."
@@ -135,8 +139,24 @@ def places(domain: Tree | Workload) -> Tree:
 def _with_cells(workload: Workload) -> Tree:
     """Return the places with each one's possible cells as its children."""
     tree = places(workload)
-    area, _ = np.nonzero(workload.tables[0].possible)
-    return Tree.from_parents(np.concatenate([tree.parents, tree.leaves[area]]))
+    areas = [tree.leaves[np.nonzero(table.possible)[0]] for table in workload.tables]
+    return Tree.from_parents(np.concatenate([tree.parents, *areas]))
+
+
+def _compared(plan: Plan, workload: Workload, counts: IntArray) -> IntArray:
+    """Lower the smaller counts of the plan's comparisons until they are no larger."""
+    for text in plan.invariants.as_many:
+        pairs = AtLeastAsMany(*comparison(text), plan.place_names[-1]).pairs(workload)
+        larger, smaller = counts[pairs].T
+        wrong = smaller > larger
+        limit, whole = (np.ones(len(workload), dtype=np.int64) for _ in range(2))
+        limit[pairs[wrong, 1]], whole[pairs[wrong, 1]] = larger[wrong], smaller[wrong]
+        cells = counts[workload.cells]
+        for entries in workload.chain:
+            # of an entry -1, which counts nothing, the last limit is read and not used
+            cells = np.where(entries >= 0, cells * limit[entries] // whole[entries], cells)
+        counts = workload.roll_up(cells)
+    return counts
 
 
 def from_file(
