@@ -146,7 +146,7 @@ def _eight(x, i):
     return low + ((x[i + _U4] + x[i + _U5]) + (x[i + _U6] + x[i + _U7]))
 
 
-@njit(inner=True, fused=True)
+@njit(inner=True)
 def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall):
     """Add (lost * other)[first + i] to out[place + i], i below m, but for parts of at most `small`.
 

@@ -1,7 +1,5 @@
 """Summaries and errors by the laws of many counts.
 
-Benchmark row: `posterior`.
-
 The law of count v is ``flat[place[v]:place[v] + size[v]]``, from the value ``first[v]`` on.
 """
 

@@ -2,7 +2,8 @@
 
 A family is merged in pairs of items: a child, leaves that are alike, or leaves whose counts all lie
 above their measurement. Leaves of the last kind have negative binomial weights, and so has their
-sum. Sums of leaves that are alike are powers, by repeated squaring. Benchmark row: `posterior`.
+sum. Sums of leaves that are alike are powers, by repeated squaring. The benchmark
+row is `posterior`.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ above, and the family's sum the weight ``sum over j of C(k, j) o^(k - j) Gamma(z
 
 Messages of a family are merged in pairs and truncated `nats` below their largest weight;
 `downward` estimates the probability beyond the truncations. Only messages of inner nodes are kept;
-those of leaves and of merged children are computed again. Benchmark row: `posterior`.
+those of leaves and of merged children are computed again. The benchmark row is `posterior`.
 """
 
 from __future__ import annotations
