@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import starmap
 from typing import Any
 
 import numpy as np
 
-from congenial.domain.table import Margin, Table, margin_names
+from congenial.domain.table import UNNAMED, Margin, Table, margin_names
 from congenial.domain.tree import Path
 from congenial.errors import ArgumentError
 from congenial.types import IntArray
@@ -46,7 +46,7 @@ class Block:
 
     def names(self) -> Iterator[str]:
         """Yield the name of every entry, in their order."""
-        return starmap(self._name, self._labels())
+        return starmap(self._name, self._labels(self._counted))
 
     def _name(self, place: Path, counted: str) -> str:
         text = f"{counted or 'total'} in {self.table.name}"
@@ -54,17 +54,17 @@ class Block:
 
     def path(self, row: int, column: int) -> Path:
         """Names down to an entry: those of its place, and the values that it counts."""
-        return _path(self._place(row), self._counted(column))
+        return _path(self._place(row), self._in_path(column))
 
     def paths(self) -> Iterator[Path]:
         """Yield the path of every entry, in their order."""
-        return starmap(_path, self._labels())
+        return starmap(_path, self._labels(self._in_path))
 
-    def _labels(self) -> Iterator[tuple[Path, str]]:
-        """Yield the place of every entry, and the values that it counts."""
+    def _labels(self, text: Callable[[int], str]) -> Iterator[tuple[Path, str]]:
+        """Yield the place of every entry, and the text of its class."""
         tree, nodes = self.table.geography, self.table.nodes(self.level).tolist()
         places: list[Path] = [()] if tree is None else [tree.path(node) for node in nodes]
-        counted = [self._counted(column) for column in range(self.ids.shape[1])]
+        counted = [text(column) for column in range(self.ids.shape[1])]
         for row, column in np.argwhere(self.ids >= 0).tolist():
             yield places[row], counted[column]
 
@@ -77,6 +77,13 @@ class Block:
     def _counted(self, column: int) -> str:
         pairs = zip(self.margin, self.values(column), strict=True)
         return ", ".join(f"{name}={value}" for name, value in pairs)
+
+    def _in_path(self, column: int) -> str:
+        """Values of a class in a path, after the table's name if it has one of its own."""
+        counted = self._counted(column)
+        if self.table.name == UNNAMED:
+            return counted
+        return f"{self.table.name}: {counted}" if counted else self.table.name
 
     def _place(self, row: int) -> Path:
         tree = self.table.geography

@@ -20,6 +20,8 @@ Groups = Mapping[str, tuple[str, Mapping[str, Sequence[str]]]]
 Condition = Mapping[str, str | Sequence[str]]
 Impossible = npt.NDArray[np.bool_] | Sequence[Any] | Condition
 
+# The name of a table that was given none.
+UNNAMED = "table"
 # The level of a table without a geography.
 WHOLE = "whole"
 
@@ -73,7 +75,7 @@ class Table:
     geography: Tree | None = None
     levels: Sequence[str] | None = None
     impossible: Impossible | None = None
-    name: str = "table"
+    name: str = UNNAMED
 
     def __post_init__(self) -> None:
         """Check everything that was given."""

@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from congenial.domain.table import Margin, Table
+from congenial.domain.table import UNNAMED, Margin, Table
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, CongenialError, PlanError
@@ -23,8 +23,6 @@ from congenial.plan.sections import Data
 from congenial.wording import nearest, one_of, reason_of, show
 
 TOTAL, BY, COLON = "total", " by ", ": "
-# Name of the only table of a plan; queries of tables with other names name their table.
-UNNAMED = "table"
 # Columns of the released table that name the margin of each count, and its table in plans with
 # several.
 MARGIN, TABLE_OF = "margin", "table"

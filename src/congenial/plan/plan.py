@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from congenial.domain.table import UNNAMED
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, PlanError
@@ -25,7 +26,6 @@ from congenial.plan.cross_table import (
     COLON,
     TABLE_OF,
     TOTAL,
-    UNNAMED,
     CrossTable,
     NamedTable,
     check_comparison,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from congenial.imaging.update import Imaged
 from congenial.inference.best_table import BestTable
 from congenial.inference.splits.empirical_bayes import LevelSplits
 from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
+from congenial.plan.cross_table import comparison
 from congenial.plan.plan import Plan, bounds_by_node
 from congenial.randomness import seeded
 from congenial.releases import directory as files
@@ -257,11 +258,39 @@ def _bounds(release: Release) -> Check:
         shown = "/".join(release.domain.path(int(beyond[0])))
         text = f"{beyond.size} values break a bound of the plan, the first at {shown}"
         return Check("bounds", False, text)
+    try:
+        broken = _comparisons(release)
+    except PlanError as error:
+        return Check("bounds", False, str(error))
+    if broken.size:
+        shown = "/".join(release.domain.path(int(broken[0])))
+        text = f"{broken.size} values are below those of another table, the first at {shown}"
+        return Check("bounds", False, text)
     kept = [
+        *["counts of a table reach those of another"] * bool(given.as_many),
         *["no value is negative"] * given.nonnegative,
         *["every value is within the plan's bounds"] * bool(given.at_least or given.at_most),
     ]
     return Check("bounds", True, " and ".join(kept))
+
+
+def _comparisons(release: Release) -> IntArray:
+    """Return the counts that are below those of another table, where the plan forbids it."""
+    plan, domain, wrong = release.plan, release.domain, [np.zeros(0, dtype=np.int64)]
+    for text in plan.invariants.as_many if isinstance(domain, Workload) else ():
+        more, fewer = (_counts_of(domain, plan.place_names[-1], *side) for side in comparison(text))
+        counts = np.append(release.values, 0)  # an impossible cell is entry -1 and counts 0
+        wrong.append(more[counts[more] < counts[fewer]])
+    return np.concatenate(wrong)
+
+
+def _counts_of(domain: Workload, level: str, name: str, values: Mapping[str, str]) -> IntArray:
+    """Entries of a table's counts of some values at every place of a level; -1 for none."""
+    block = domain.block(tuple(values), level, name)
+    labels = [
+        dict(zip(block.margin, block.values(k), strict=True)) for k in range(block.ids.shape[1])
+    ]
+    return block.ids[:, labels.index(dict(values))]
 
 
 def _claims(certificate: Certificate, found: Specification) -> Iterator[Check]:
