@@ -48,7 +48,7 @@ from congenial.releases.specification import (
 )
 from congenial.types import IntArray
 from congenial.verification.checks import TOLERANCE, Check, close, compare, judged
-from congenial.wording import show
+from congenial.wording import joined, show
 
 # Seed for the ties that `verify` breaks when it repeats imaging.
 _SEED = 0
@@ -242,43 +242,40 @@ def _additive(release: Release) -> Check:
 
 
 def _bounds(release: Release) -> Check:
+    """Compare the counts with the plan's bounds, and with each other where it compares tables."""
     given = release.plan.invariants
     if not given.bounded:
         return Check("bounds", True, "the plan asks for none")
-    below = np.flatnonzero(release.values < 0)
-    if given.nonnegative and below.size:
-        shown = "/".join(release.domain.path(int(below[0])))
-        return Check("bounds", False, f"{below.size} values are negative, the first at {shown}")
     try:
         low, high = bounds_by_node(release.plan, release.domain)
+        smaller = _comparisons(release)
     except PlanError as error:
         return Check("bounds", False, str(error))
-    beyond = np.flatnonzero((release.values < low) | (release.values > high))
-    if beyond.size:
-        shown = "/".join(release.domain.path(int(beyond[0])))
-        text = f"{beyond.size} values break a bound of the plan, the first at {shown}"
-        return Check("bounds", False, text)
-    try:
-        broken = _comparisons(release)
-    except PlanError as error:
-        return Check("bounds", False, str(error))
-    if broken.size:
-        shown = "/".join(release.domain.path(int(broken[0])))
-        text = f"{broken.size} values are below those of another table, the first at {shown}"
-        return Check("bounds", False, text)
+    values = release.values
+    for wrong, what in (
+        (np.flatnonzero((values < 0) & given.nonnegative), "values are negative"),
+        (np.flatnonzero((values < low) | (values > high)), "values break a bound of the plan"),
+        (smaller, "values are below those of another table"),
+    ):
+        if wrong.size:
+            shown = "/".join(release.domain.path(int(wrong[0])))
+            return Check("bounds", False, f"{wrong.size} {what}, the first at {shown}")
     kept = [
-        *["counts of a table reach those of another"] * bool(given.as_many),
         *["no value is negative"] * given.nonnegative,
         *["every value is within the plan's bounds"] * bool(given.at_least or given.at_most),
+        *["counts of a table reach those of another"] * bool(given.as_many),
     ]
-    return Check("bounds", True, " and ".join(kept))
+    return Check("bounds", True, joined(kept))
 
 
 def _comparisons(release: Release) -> IntArray:
     """Return the counts that are below those of another table, where the plan forbids it."""
     plan, domain, wrong = release.plan, release.domain, [np.zeros(0, dtype=np.int64)]
-    for text in plan.invariants.as_many if isinstance(domain, Workload) else ():
-        more, fewer = (_counts_of(domain, plan.place_names[-1], *side) for side in comparison(text))
+    if not isinstance(domain, Workload):
+        return wrong[0]
+    for text in plan.invariants.as_many:
+        sides = comparison(text)
+        more, fewer = (_counts_of(domain, plan.place_names[-1], *side) for side in sides)
         counts = np.append(release.values, 0)  # an impossible cell is entry -1 and counts 0
         wrong.append(more[counts[more] < counts[fewer]])
     return np.concatenate(wrong)
