@@ -249,6 +249,8 @@ class Runner:
         (place / "town.csv").write_text("area,block\nNorth,N1\nNorth,N2\nSouth,S1\n")
         residents = "North,N1,F,0-17,3\nNorth,N2,M,18-64,14\nSouth,S1,F,65+,9\n"
         (place / "residents.csv").write_text(f"area,block,sex,age,people\n{residents}")
+        homes = "North,N1,in use,2\nNorth,N2,empty,1\nSouth,S1,in use,5\n"
+        (place / "homes.csv").write_text(f"area,block,status,homes\n{homes}")
         (place / "places.csv").write_text("borough,zone\nArden,1\nArden,2\nBrook,4\n")
         with duckdb.connect(str(place / "city.duckdb")) as connection:
             connection.execute(

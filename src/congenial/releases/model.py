@@ -165,8 +165,8 @@ def choose_method(model: Model) -> Certified:
     conditioned = find_sampler(method.sampler).condition(model.mechanism, model.resolved)
     if model.plan.crossing and not conditioned.error_bound < 1.0:
         raise UnsupportedError(
-            "method.name is 'conditioning', and no sampler with a bounded error draws from margins "
-            "that cross as those of table.margins do; give 'topdown' or 'imaging'."
+            "method.name is 'conditioning', and no sampler with a bounded error draws from such "
+            "tables, whose margins cross; give 'topdown' or 'imaging'."
         )
     return conditioned
 
