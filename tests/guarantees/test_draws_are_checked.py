@@ -114,7 +114,7 @@ def test_every_class_that_samples_is_among_them():
         "Additive",  # no invariant
         "NetworkLaw",  # inside a posterior, which checks its draws
         "SplitLaw",
-        "SplitTreeLaw",
+        "Laws",
         "Unconstrained",  # noise alone, to compare with
         "Posterior",  # above
     }
@@ -156,7 +156,7 @@ def test_one_broken_condition_in_one_of_many_rows_is_found(name, real):
 
 
 def test_a_bound_that_follows_from_a_pin_is_checked():
-    known = replace(resolved(FIXED), relative=np.array([[0, 1]]))
+    known = replace(resolved(FIXED), pairs=np.array([[0, 1]]))
     wrong = X + np.array([0, 9, -9, 0])
     assert known.satisfied_by(X, X)
     assert not known.satisfied_by(wrong, X)

@@ -147,7 +147,7 @@ def test_datasets_are_held_to_bounds_by_their_own_exact_values():
     resolved = replace(
         resolved,
         equalities=(np.zeros((0, 7)), np.zeros(0)),
-        relative=np.array([[1, 2], [3, 1]]),
+        pairs=np.array([[1, 2], [3, 1]]),
         hi=np.full(7, 2.0),
     )
     space = Space(tree().mechanism, (resolved,))

@@ -14,7 +14,7 @@ from congenial.preview.plan_audit import audit_plan
 from congenial.randomness import seeded
 from congenial.releases.model import build_model, choose_method
 from congenial.releases.sentences import mandate
-from tests.support.cross_tables import plan_of, random_rows, text_of, write_rows
+from support.cross_tables import TOWN, plan_of, random_rows, text_of, write_rows
 
 EXACT = 'publish_exactly = ["root: total"]\nnonnegative = true\n'
 NESTED = '{ root = ["total"], area = ["total", "sex"], block = ["sex"] }'
@@ -138,16 +138,10 @@ def test_plans_with_bounds_are_audited(place, name):
     plan = plan_of(margins=NESTED, invariants=limits, more=f'[method]\nname = "{name}"')
     found = audit_plan(plan, place, draws=300)
     assert found.passed
-    model = build_model(plan, plan.domain(_geography()))
+    model = build_model(plan, plan.domain(TOWN))
     pairs = chosen_pairs(Space(model.mechanism, (model.resolved,)), "substitute", seeded(1))
     assert len(pairs) > 10
     choose_method(model)
-
-
-def _geography():
-    from tests.plan.test_cross_table import TOWN
-
-    return TOWN
 
 
 @pytest.mark.parametrize(
@@ -179,4 +173,4 @@ def test_wrong_bounds_get_one_sentence(limits, parts):
 def test_an_unknown_name_of_a_bound_is_refused_with_those_known():
     plan = plan_of(invariants=EXACT + 'at_most = { "blok: total" = 9 }')
     with pytest.raises(PlanError, match=r"at_most.*'blok: total'.*did you mean 'block: total'"):
-        bounds_by_node(plan, plan.domain(_geography()))
+        bounds_by_node(plan, plan.domain(TOWN))

@@ -18,7 +18,7 @@ FACTS = {
     "the model": ("model.py", "build_model"),
     "the domain": ("public_domain.py", "domain_paths"),
     "the invariant": ("written.py", "resolve_invariant"),
-    "the determined nodes": ("resolved.py", "_determined"),
+    "the determined nodes": ("resolved.py", "determined"),
     "the worst pair": ("single_moves.py", "worst_move"),
     "the guarantee": ("guarantee.py", "_guarantee"),
     "the margins": ("accuracy.py", "margins"),

@@ -120,7 +120,12 @@ def test_tables_of_three_attributes_and_more_are_drawn_for_studies(sizes, exact)
     with pytest.raises(PrivacyError, match="not certified"):
         made.guarantee("substitute")
     told = made.explain()
-    for part in ("lattice basis", "take too much", "within bounds as well", "Not certified"):
+    for part in (
+        "lattice basis",
+        "make an exact draw too costly",
+        "within bounds as well",
+        "Not certified",
+    ):
         assert part in told
 
 

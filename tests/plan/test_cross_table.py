@@ -9,16 +9,14 @@ from typing import Annotated, Union, get_args, get_origin
 import msgspec
 import pytest
 
-from congenial.domain.tree import Tree
 from congenial.errors import CongenialError
 from congenial.plan.cross_table import crossing
 from congenial.plan.fields import Section
 from congenial.plan.plan import Plan, exact_nodes, parse_plan
 from congenial.releases.model import build_model, choose_method
-from tests.support.cross_tables import AGE, AREAS, SEX, VOTING, plan_of, text_of
+from support.cross_tables import AGE, SEX, TOWN, VOTING, plan_of, text_of
 
 NESTED = '["total", "sex", "sex by age"]'
-TOWN = Tree.from_paths([("Town", area, block) for area, held in AREAS.items() for block in held])
 
 
 def test_queries_are_named_by_level_and_margin():

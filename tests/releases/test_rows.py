@@ -15,7 +15,7 @@ from congenial.errors import DataError, ReleaseError, UnsupportedError
 from congenial.releases.directory import PARQUET, read_tables
 from congenial.releases.model import build_model
 from congenial.releases.rows import workload_of
-from tests.support.cross_tables import (
+from support.cross_tables import (
     MARGINS,
     counted_by_hand,
     plan_of,

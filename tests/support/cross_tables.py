@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from congenial.domain.tree import Tree
 from congenial.plan.plan import Plan, parse_plan
 
 SEX, AGE = ("F", "M"), ("0-17", "18-64", "65+")
@@ -17,6 +18,7 @@ AREAS = {"North": ("N1", "N2"), "South": ("S1", "S2", "S3")}
 IMPOSSIBLE = '[ { age = "0-17", status = "married" } ]'
 MARGINS = '["total", "sex", "voting", "sex by age"]'
 VOTING = '{ of = "age", values = { minor = ["0-17"], adult = ["18-64", "65+"] } }'
+TOWN = Tree.from_paths([("Town", area, block) for area, held in AREAS.items() for block in held])
 Row = tuple[Any, ...]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
-from congenial.conditioning.laws.conditional import ByLaw
+from congenial.conditioning.laws.conditional import AnswersByLaw
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.noise.additive import checked_size
 from congenial.randomness import Randomness, resolve
@@ -166,7 +166,7 @@ class Chain:
         )
 
 
-class ChainAlone(Chain, ByLaw):
+class ChainAlone(Chain, AnswersByLaw):
     """Chains for a law whose probabilities are not known otherwise: every question is refused."""
 
     # the reason, which follows the question's name in a message

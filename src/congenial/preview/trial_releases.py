@@ -24,7 +24,7 @@ from congenial.releases.model import Model
 # Largest sum of the noise scales of all nodes, in counts, at which conditioning on bounds is
 # simulated unasked: below it, a simulation took a second; above it, minutes for skewed counts.
 MOST_NOISE = 400_000.0
-# Most counts of a best table that is simulated unasked: a table of so many takes half a minute.
+# Most counts of a best table that is simulated unasked: such a table takes half a minute.
 _MOST_FITTED = 50_000
 # Seeds: the first gives the made-up counts of `compare`; the noise has random words of its own.
 COUNTS_SEED, _SEED = 1, 20_220_201

@@ -33,7 +33,7 @@ class ConditionalMechanism(Certified, Protocol):
         """Interval of the noise at a node, with probability at least 1 - alpha."""
 
 
-class ByLaw:
+class AnswersByLaw:
     """Questions that another mechanism of the same law answers, see `Conditioned`.
 
     Each raises UnsupportedError if there is none.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.laws.conditional import ByLaw
+from congenial.conditioning.laws.conditional import AnswersByLaw
 from congenial.conditioning.laws.cutset_sampler import cut_conditioned
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.normal import ConditionedGaussian, checked_values
@@ -26,7 +26,7 @@ Exact = Conditioned | ConditionedGaussian
 
 
 @dataclass(frozen=True, eq=False)
-class Delegate(ByLaw):
+class Delegate(AnswersByLaw):
     """A conditional mechanism that the exact sampler does not draw, whose law it may know.
 
     Attributes
