@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import numpy as np
+import pytest
 
 from congenial.inference.noise_intervals import noise_margin
+from congenial.plan.plan import read_plan
 from congenial.releases.accuracy import (
     UNKNOWN,
     NoIntervals,
     margins,
 )
 from congenial.releases.intervals import intervals
+from congenial.releases.making import release
 from congenial.releases.model import choose_method
+from congenial.verification.verdict import verify
+from support.city import make_city
 from support.margins_of_plans import made
 
 BOTH = ("table", "measurements")
@@ -50,3 +56,27 @@ def test_intervals_of_measurements_satisfy_bounds_and_contain_the_count():
     scale = model.mechanism.scales
     for v in range(1, n):
         assert found.margin[v] == noise_margin(model.mechanism.noise, float(scale[v]), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("sections", "basis"),
+    [
+        (
+            {"method": 'name = "conditioning"', "invariants": "at_most = { root = 1000 }"},
+            {"kind": "posterior", "not_by_inversion": "inversion-does-not-cover-bounds"},
+        ),
+        (
+            {"method": 'name = "posterior"', "invariants": ""},
+            {"kind": "none", "obstacles": ("errors-depend-on-counts",)},
+        ),
+        (
+            {"method": 'name = "imaging"', "invariants": "nonnegative = true"},
+            {"kind": "none", "obstacles": ("bounds-bind",)},
+        ),
+    ],
+)
+def test_the_reason_for_other_intervals_or_none_is_the_true_one(tmp_path, sections, basis):
+    plan = read_plan(make_city(tmp_path, **sections))
+    made = release(plan, tmp_path / "out", base=tmp_path, simulate=1)
+    assert msgspec.to_builtins(made.certificate.accuracy.basis) == basis
+    assert all(check.passed for check in verify(tmp_path / "out"))

@@ -120,6 +120,15 @@ def invert(
     return list(zip(lower.astype(np.int64).T, upper.T, strict=True))
 
 
+def inverts(mechanism: Conditioned) -> bool:
+    """Whether the invariant of a mechanism is one that inversion covers."""
+    try:
+        _checked(mechanism)
+    except UnsupportedError:
+        return False
+    return True
+
+
 def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArray]:
     """Return the invariant, the tree, and the lower bound of every leaf, -inf elsewhere."""
     if not isinstance(mechanism, Conditioned):

@@ -28,8 +28,10 @@ from congenial.wording import on_a_line
 # Why there are no intervals of a kind.
 Obstacle = Literal[
     "bounds-bind",
+    "errors-depend-on-counts",
     "margins-cross",
     "too-many-counts",
+    "inversion-does-not-cover-bounds",
     "inversion-takes-too-much",
     "inversion-needs-wider-tables",
     "posterior-takes-too-much-work",
@@ -154,7 +156,8 @@ def margins(model: Model, mechanism: Certified) -> Margins:
     if model.resolved.has_inequalities or plan.method.name == "posterior":
         if plan.release.measurements:
             return _of_measurements(model, named)
-        basis: Basis = NoIntervals(("bounds-bind",))
+        bounded = model.resolved.has_inequalities
+        basis: Basis = NoIntervals(("bounds-bind" if bounded else "errors-depend-on-counts",))
         if isinstance(mechanism, Conditioned):
             basis = NoIntervals(("margins-cross",)) if crossing else ByInversion()
         return _none(model, named, basis)

@@ -174,8 +174,10 @@ def by_inversion(
 
     If the intervals of all its nodes hold, a sum lies between the sums of their ends.
     """
-    from congenial.inference.inversion import invert
+    from congenial.inference.inversion import invert, inverts
 
+    if not inverts(mechanism):
+        return "inversion-does-not-cover-bounds"
     domain, fixed = model.domain, model.determined
     free = [] if found.together is None else range(domain.depth)
     alike = [~fixed & (domain.level == depth) for depth in free]

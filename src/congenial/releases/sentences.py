@@ -375,8 +375,11 @@ def records_of_rows(certificate: Statement) -> str:
 _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
     {
         "bounds-bind": "where bounds bind, errors depend on the confidential counts",
+        "errors-depend-on-counts": "errors depend on the confidential counts, and the measurements "
+        "are not published",
         "margins-cross": "no law of errors is worked out for conditioned margins that cross",
         "too-many-counts": "there are too many counts to simulate releases",
+        "inversion-does-not-cover-bounds": "inversion covers lower bounds of leaves alone",
         "inversion-takes-too-much": "the inversion would take too much memory or time",
         "inversion-needs-wider-tables": "the inversion needs wider tables than are tried",
         "posterior-takes-too-much-work": "the posterior would take too much work, with so many "

@@ -24,12 +24,12 @@ def _exact(model: Model) -> tuple[Tree, BoolArray, list[tuple[str, ...]]]:
     domain, pinned = model.domain, model.resolved.pinned.copy()
     if isinstance(domain, Tree):
         return domain, pinned, []
-    tree = domain.tables[0].geography
+    tree, several = domain.tables[0].geography, len(domain.tables) > 1
     if tree is None:
         raise AssertionError("a plan's table has a geography")
     places = np.zeros(len(tree), dtype=np.bool_)
     for block in domain.blocks:
-        if not block.margin:
+        if not block.margin and not several:
             places[block.table.nodes(block.level)] = pinned[block.entries]
             pinned[block.entries] = False
     return tree, places, sorted(domain.path(int(v)) for v in np.flatnonzero(pinned))
@@ -72,10 +72,13 @@ def hash_of_shared_facts(model: Model, base: Path) -> str:
         "parents": above.tolist(),
         "exact": pinned[nodes].tolist(),
     }
+    if cells:
+        facts["columns"] = plan.hierarchy.levels
     if plan.table is not None and cells:
         readings = plan.table.attributes, plan.table.groups
         facts["table"] = [cells, *map(msgspec.to_builtins, readings)]
-        facts["columns"] = plan.hierarchy.levels
+    if plan.tables:
+        facts["tables"] = [cells, msgspec.to_builtins(plan.tables)]
     if weight is not None:  # otherwise the hash is that of older versions
         facts["weight"] = weight
     text = json.dumps(facts, sort_keys=True).encode("ascii")
