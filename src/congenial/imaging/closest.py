@@ -39,6 +39,9 @@ from congenial.types import FloatArray, IntArray
 
 Norm = Literal["l2", "l1"]
 NORMS: tuple[Norm, ...] = ("l2", "l1")
+# Most entries of a dense programme with bounds, whose point is exact up to rounding. Its work grows
+# with their third power: 6 ms at 120, as long as the sparse one, and 30 s at 1,500.
+DENSE = 120
 
 
 def project(
@@ -260,15 +263,18 @@ class Projector:
         self, resolved: ResolvedInvariant, values: FloatArray, source: Randomness
     ) -> FloatArray | IntArray:
         """Project under conditions that are not a forest."""
-        descent = crossing_tables(resolved, self.weight) if resolved.n > LONGEST else None
+        short = resolved.n <= DENSE
+        descent = None if short else crossing_tables(resolved, self.weight)
         cells = None if descent is None else solve_cells(descent, values)
         if descent is not None and cells is not None:
             if not self.integer:
                 return cells
             equal = replace(descent, weight=np.ones(resolved.n), integer=True)
             return equal.apply(cells, source)
-        solve = solve_general if resolved.has_inequalities else solve_dense
-        z = (solve_sparse if resolved.n > LONGEST else solve)(resolved, values, self.weight)
+        solve, longest = (
+            (solve_general, DENSE) if resolved.has_inequalities else (solve_dense, LONGEST)
+        )
+        z = (solve_sparse if resolved.n > longest else solve)(resolved, values, self.weight)
         if not self.integer:
             return z
         return round_general(resolved, z, source.bits(resolved.n)).astype(np.int64)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import TWO_BINS, Guarantee, Neighbours, with_sampler_error
 from congenial.errors import ArgumentError
-from congenial.imaging.closest import Norm, Projector
+from congenial.imaging.closest import DENSE, Norm, Projector
 from congenial.imaging.noisy import Moved, precision
 from congenial.imaging.solvers.dense import LONGEST
 from congenial.imaging.solvers.problem import checked_weights
@@ -152,9 +152,10 @@ class Imaged(Moved):
     @property
     def _general_way(self) -> str:
         """Text on the solver for sums that are not a forest."""
-        if self.resolved.n > LONGEST:
+        bounded = self.resolved.has_inequalities
+        if self.resolved.n > (DENSE if bounded else LONGEST):
             return "a sparse quadratic programme whose optimality is checked"
-        if self.resolved.has_inequalities:
+        if bounded:
             return "a quadratic programme whose optimality is proved"
         return f"a dense {self.norm.upper()} least-squares solve"
 

@@ -154,5 +154,10 @@ def systems(resolved: ResolvedInvariant) -> tuple[Any, FloatArray, Any, FloatArr
         sign = np.concatenate((np.full(m, -1.0), np.ones(sums.parts.size)))
         parts.append(sparse.csr_array((sign, (place, at)), shape=(m, resolved.n)))
         value = np.concatenate((value, np.zeros(m)))
-    lower, least = resolved.inequalities
-    return sparse.vstack(parts).tocsr(), value, sparse.csr_array(lower), least
+    pairs = resolved.linked
+    place = np.repeat(np.arange(len(pairs)), 2)
+    signs = np.tile([1.0, -1.0], len(pairs))
+    links = sparse.csr_array((signs, (place, pairs.ravel())), shape=(len(pairs), resolved.n))
+    lower = sparse.vstack((sparse.csr_array(resolved.at_least[0]), links)).tocsr()
+    least = np.concatenate((resolved.at_least[1], np.zeros(len(pairs))))
+    return sparse.vstack(parts).tocsr(), value, lower, least
