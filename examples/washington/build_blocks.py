@@ -1,9 +1,9 @@
 """Write people and homes of Washington's blocks as rows that a plan counts, and the list of blocks.
 
 ``python examples/washington/build_blocks.py`` writes three files beside this one:
-``people.parquet``, a row for every block, race and age that has people; ``homes.parquet``, a row for
-every block and kind of home; ``blocks.parquet``, a row a block. With the code of a county, such as
-53003, it takes that county alone. SOURCE.md tells where the people come from. Homes are made up.
+``people.parquet``, a row for every block, race and age that has people; ``homes.parquet``, a row
+for every block and kind of home; ``blocks.parquet``, a row a block. With the code of a county, such
+as 53003, it takes that county alone. SOURCE.md tells where the people come from. Homes are made up.
 """
 
 from __future__ import annotations
