@@ -170,11 +170,13 @@ def _counted(counties: tuple[str, ...]) -> tuple[cg.Workload, IntArray]:
 
 
 def _measuring(workload: cg.Workload) -> tuple[cg.Additive, Invariant]:
-    """Return the noise of the example's plan, and its invariants."""
+    """Return the noise of the example's people, and their invariants."""
     plan = tomllib.loads(_PLAN.read_text(encoding="utf-8"))["privacy"]
     split: dict[str, dict[tuple[str, ...], float]] = {}
     for query, share in plan["split"].items():
-        level, margin = query.split(": ")
+        level, counted, margin = query.split(": ")
+        if counted != "people":
+            continue
         name = {"root": "state", "block_group": "block group"}.get(level, level)
         split.setdefault(name, {})[_MARGINS[_TEXTS.index(margin)]] = share
     invariant = cg.consistent(workload) & cg.nonnegative() & cg.exactly(margins=[()], level="state")
@@ -246,7 +248,8 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
         "The Census Bureau's TopDown fits the children of an area in several passes: the totals "
         "first, then all other margins with these totals kept within 0.01, and it rounds in the "
         "same order. TopDown of congenial fits and rounds all margins at once. Both get the same "
-        "measurements of `examples/washington/plan.toml`; the true counts are those of 2010. "
+        "measurements of the people of `examples/washington/plan.toml`; the true counts are those "
+        "of 2010. "
         "`papers/studies/bureau_passes.py` follows Abowd et al. (2022) and lists the choices where "
         "the article is silent; PIQP solves its quadratic programmes and HiGHS its roundings.",
         "The example divides the budget of a level equally among its margins, so a total is "
