@@ -421,3 +421,55 @@ def test_names_of_sums_and_versions_break_no_line(tmp_path):
     with pytest.raises(PlanError) as told:
         parse_plan(text)
     assert "\x1b" not in str(told.value) and "\n" not in str(told.value)
+
+
+BEST = {"method": 'name = "posterior"', "release": 'publish = ["table", "measurements"]'}
+
+
+@pytest.fixture(scope="module")
+def best(tmp_path_factory):
+    """Return a directory with releases by the posterior: with and without its measurements."""
+    place = tmp_path_factory.mktemp("best")
+    release(read_plan(make_city(place, **BEST)), place / "both", base=place, simulate=2)
+    alone = read_plan(make_city(place, **BEST | {"release": ""}))
+    release(alone, place / "table", base=place, simulate=2)
+    return place
+
+
+@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2.0])
+def test_a_prior_that_was_not_fitted_to_the_measurements_fails(best, tmp_path, level, factor):
+    """Most of these priors give the same table, so that the table does not tell."""
+    spoilt = shutil.copytree(best / "both", tmp_path / "both")
+
+    def scale(stated):
+        stated["prior"][level]["alpha"] *= factor
+
+    restate(spoilt, scale)
+    assert "prior" in failed(spoilt)
+
+
+@pytest.mark.parametrize("name", ["both", "table"])
+def test_a_prior_passes_up_to_rounding_and_has_every_level(best, tmp_path, name):
+    assert not failed(best / name)
+    spoilt = shutil.copytree(best / name, tmp_path / name)
+
+    def rounded(stated):
+        for one in stated["prior"]:
+            one["alpha"] *= 1.0 + 1e-7
+
+    def named(stated):
+        stated["prior"][0]["level"] = "zone"
+
+    restate(spoilt, rounded)
+    assert not failed(spoilt)
+    restate(spoilt, named)
+    assert "prior" in failed(spoilt)
+
+
+def test_a_prior_of_a_method_without_one_fails(real):
+    restate(
+        real,
+        lambda stated: stated.update(prior=[{"level": "borough", "alpha": 1.0, "spread": 0.0}]),
+    )
+    assert "prior" in failed(real)

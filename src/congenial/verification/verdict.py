@@ -52,6 +52,9 @@ from congenial.wording import joined, show
 
 # Seed for the ties that `verify` breaks when it repeats imaging.
 _SEED = 0
+# Largest relative difference between a stated prior and the fitted one. Rounding on another machine
+# changes a fit by less than 1e-7.
+_PRIOR = 1e-3
 
 
 def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[Check, ...]:
@@ -348,6 +351,8 @@ def _measurement_files(place: Path, release: Release) -> Check:
 def _measurements(release: Release) -> Iterator[Check]:
     """Check the measurements, and that the table follows from them."""
     if release.measured_rows is None:
+        if release.certificate.prior is not None:
+            yield _prior(release)
         return
     name, model = "measurements", release.model
     csv, parquet = release.measured_rows
@@ -364,6 +369,8 @@ def _measurements(release: Release) -> Iterator[Check]:
         yield Check(name, False, "a count published exactly differs from the table")
         return
     yield Check(name, True, "every measurement has the noise that follows from the plan")
+    if release.certificate.prior is not None:
+        yield _prior(release, y)
     yield _follows(release, y)
 
 
@@ -381,6 +388,29 @@ def _follows(release: Release, y: IntArray) -> Check:
     return judged(name, follow, text, "the method makes another table from them")
 
 
+def _prior(release: Release, y: IntArray | None = None) -> Check:
+    """Check that the stated prior is the one that the measurements `y` give, if published."""
+    name, certificate = "prior", release.certificate
+    try:
+        mechanism = _under_prior(release)
+        if y is None:
+            text = "a positive alpha for every level; it cannot be fitted without measurements"
+            return Check(name, True, text)
+        splits = cast(BestTable, mechanism).fitted(y).splits
+    except CongenialError as error:
+        return Check(name, False, f"none follows from the measurements: {error}")
+    found, stated = cast(LevelSplits, splits), cast(BestTable, mechanism).splits
+    same = stated is not None and all(
+        np.allclose(own[1:], theirs[1:], rtol=_PRIOR, atol=0.0)
+        for own, theirs in ((found.alpha, stated.alpha), (found.spread, stated.spread))
+    )
+    other = "the measurements give another prior"
+    if certificate.author != __version__:
+        made = show(certificate.author)
+        other += f", unless congenial {made}, which made it, fits it differently"
+    return judged(name, same, "the one that is fitted to the measurements", other)
+
+
 def _under_prior(release: Release) -> BestTable | Imaged | TopDown:
     """Return the mechanism under the prior that the certificate states, or without one."""
     mechanism, prior = release.mechanism, release.certificate.prior
@@ -392,7 +422,8 @@ def _under_prior(release: Release) -> BestTable | Imaged | TopDown:
         return mechanism.projection
     alpha = np.array([1.0, *(level.alpha for level in prior)])
     spread = np.array([0.0, *(level.spread for level in prior)])
-    if alpha.size != mechanism.tree.depth or not (alpha > 0.0).all():
+    named = tuple(level.level for level in prior) == tuple(release.plan.level_names[1:])
+    if not named or not (alpha > 0.0).all():
         raise ReleaseError("the prior has no positive alpha for each level below the root.")
     return replace(mechanism, splits=LevelSplits(alpha, spread))
 
