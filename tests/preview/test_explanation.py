@@ -23,6 +23,7 @@ from congenial.preview.explanation import (
     expected_noise,
     explain,
 )
+from congenial.releases.accuracy import ByPosterior
 from congenial.releases.making import release
 from congenial.releases.model import build_model, choose_method
 from congenial.report.write import report
@@ -273,6 +274,16 @@ def test_errors_of_empty_leaves_are_shown_with_those_of_the_default_method(tmp_p
     assert plain.default == "" and plain.sizes[0].default_error is None
     assert plain.forecasts[1].release_error == pytest.approx(found.forecasts[1].default_error)
     assert "by posterior" not in as_text(plain)
+
+
+@pytest.mark.parametrize("bounds", ["at_most = { zone = 1000 }", "at_least = { borough = 0 }"])
+def test_bounds_that_inversion_does_not_cover_are_promised_no_proved_interval(tmp_path, bounds):
+    found = explain(read_plan(make_city(tmp_path, invariants=bounds)), tmp_path)
+    assert found.margins.basis == ByPosterior("inversion-does-not-cover-bounds")
+    text = as_text(found)
+    assert "No interval here is proved, because inversion covers lower bounds of leaves" in text
+    assert "only exact counts have intervals" in text
+    assert "whatever the true counts are" not in text
 
 
 def test_counts_or_a_total_may_be_given(tmp_path):

@@ -102,7 +102,8 @@ class Margins:
     """Error margins of the published numbers, known before anything is drawn."""
 
     # How the margins were worked out. Under `ByMeasurements` they are margins of measurements, not
-    # of released counts. Under `ByInversion` there are intervals once the table is drawn.
+    # of released counts. Under `ByInversion` and `ByPosterior` there are intervals once the table
+    # is drawn.
     basis: Basis
     # shape (n,): 0 if a count is determined by exact counts, `UNKNOWN` if no margin is known.
     margin: IntArray
@@ -144,7 +145,8 @@ def margins(model: Model, mechanism: Certified) -> Margins:
     -----
     Under equalities alone the error has one law for all counts: exact for conditioning, simulated
     for images. Under bounds an image has the margins of its measurements, where these are
-    published; conditioning then has intervals by inversion, once the table is drawn.
+    published; conditioning then has intervals by inversion, once the table is drawn, or by the
+    posterior where inversion does not cover the bounds.
     """
     plan = model.plan
     named = {
@@ -159,7 +161,7 @@ def margins(model: Model, mechanism: Certified) -> Margins:
         bounded = model.resolved.has_inequalities
         basis: Basis = NoIntervals(("bounds-bind" if bounded else "errors-depend-on-counts",))
         if isinstance(mechanism, Conditioned):
-            basis = NoIntervals(("margins-cross",)) if crossing else ByInversion()
+            basis = NoIntervals(("margins-cross",)) if crossing else _of_table(mechanism)
         return _none(model, named, basis)
     if not isinstance(mechanism, Conditioned):
         return _of_images(model, cast("Imaged | TopDown", mechanism), named)
@@ -246,6 +248,12 @@ def _simulated_sums(
     return tuple(
         SumMargin(*each, margin) for each, margin in zip(named.items(), found, strict=True)
     )
+
+
+def _of_table(mechanism: Conditioned) -> Basis:
+    from congenial.inference.inversion import inverts
+
+    return ByInversion() if inverts(mechanism) else ByPosterior("inversion-does-not-cover-bounds")
 
 
 def _none(model: Model, named: dict[str, tuple[int, ...]], basis: Basis) -> Margins:

@@ -122,9 +122,12 @@ def intervals(
     A release that was conditioned on bounds has intervals by inversion; if that is not possible,
     its leaves have intervals by the posterior.
     """
-    if not isinstance(found.basis, ByInversion):
+    if isinstance(found.basis, ByPosterior):
+        proved: Intervals | Obstacle = found.basis.not_by_inversion
+    elif isinstance(found.basis, ByInversion):
+        proved = by_inversion(model, cast(Conditioned, mechanism), found, value)
+    else:
         return _by_margins(model, found, value, measured)
-    proved = by_inversion(model, cast(Conditioned, mechanism), found, value)
     if isinstance(proved, Intervals):
         return proved
     ends = posterior_ends(model, value)
@@ -174,10 +177,8 @@ def by_inversion(
 
     If the intervals of all its nodes hold, a sum lies between the sums of their ends.
     """
-    from congenial.inference.inversion import invert, inverts
+    from congenial.inference.inversion import invert
 
-    if not inverts(mechanism):
-        return "inversion-does-not-cover-bounds"
     domain, fixed = model.domain, model.determined
     free = [] if found.together is None else range(domain.depth)
     alike = [~fixed & (domain.level == depth) for depth in free]

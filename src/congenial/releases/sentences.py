@@ -445,6 +445,8 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
                 "many near zero, can be in its interval far less often. The released count may lie "
                 "outside. congenial's docs/studies/coverage.md has measured frequencies."
             )
+            if not drawn:
+                each += " If the prior takes too much work, only exact counts have intervals."
         case NoIntervals(obstacles):
             why = "; ".join(_OBSTACLES[one] for one in obstacles)
             text = f"No error margin is known for a count that is not exact: {why}."
