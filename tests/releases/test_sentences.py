@@ -10,9 +10,11 @@ import pytest
 
 from congenial.plan.plan import read_plan
 from congenial.releases import sentences
+from congenial.releases.accuracy import NoIntervals
 from congenial.releases.certificate import read_certificate
 from congenial.releases.directory import CERTIFICATE
 from congenial.releases.making import release
+from congenial.report.write import report
 from support.city import make_city
 
 
@@ -47,3 +49,37 @@ def test_the_statement_about_a_readers_belief_is_true_for_gaussian_noise(tmp_pat
 def test_a_bound_is_rounded_up(exact, shown):
     assert sentences._up(exact) == shown
     assert float(shown) >= exact * (1.0 - 1e-9)
+
+
+BOTH = 'publish = ["table", "measurements"]'
+BOUND = "at_most = { zone = 1000 }"
+
+
+@pytest.mark.parametrize(
+    ("method", "invariants", "published", "told", "untold"),
+    [
+        ("posterior", "", "", "another method than the posterior", "margins of the noise alone"),
+        ("posterior", "", BOTH, "cut at zero if the plan allows no negative", "within ±"),
+        ("conditioning", BOUND, "", "near a bound come out too far off it", "near zero come"),
+        ("imaging", BOUND, BOTH, "Counts near a bound tend to be too far off it", "near zero"),
+        ("imaging", "nonnegative = true", "", "those near zero tend to be too large", "a bound t"),
+    ],
+)
+def test_a_page_says_of_errors_what_holds_under_its_plan(
+    tmp_path, method, invariants, published, told, untold
+):
+    """A posterior's errors depend on the counts without bounds too; upper bounds push down."""
+    sections = {"invariants": invariants, "release": published}
+    plan = make_city(tmp_path, method=f'name = "{method}"', **sections)
+    release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=1)
+    page = report(tmp_path / "out").read_text()
+    assert told in page
+    assert untold not in page
+    assert sentences.bent(read_certificate(tmp_path / "out" / CERTIFICATE))
+
+
+def test_too_many_counts_to_simulate_have_no_remedy_that_has_the_same_limit():
+    told = sentences.about_intervals(NoIntervals(("too-many-counts",)), 0.9)
+    assert "conditioning has margins" in told
+    assert "imaging" not in told
+    assert "without bounds" not in told

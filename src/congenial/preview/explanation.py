@@ -366,7 +366,8 @@ def _guarantee(explanation: Explanation) -> Iterator[str]:
     yield f"Method: {plan.method.name}. {route[:1].upper()}{route[1:]}"
     if plan.method.name == "conditioning" and plan.invariants.bounded:
         shown = "the tables above show" if explanation.default else "congenial compare shows"
-        yield conditioning_on_bounds(guarantee.gamma, shown)
+        nonnegative = plan.invariants.nonnegative
+        yield conditioning_on_bounds(guarantee.gamma, shown, nonnegative=nonnegative)
     yield ""
     yield f"Guarantee: {guarantee.sentence}"
     if not guarantee.unprotected:

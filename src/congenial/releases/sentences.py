@@ -417,8 +417,8 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
             text = (
                 "An interval is the noisy measurement of the count (in measurements.csv) plus or "
                 "minus the error margin of its noise. For a count that was not measured it is the "
-                "sum of the measurements below it. An interval is cut at zero, and widened to "
-                "include the released count."
+                "sum of the measurements below it. An interval is widened to include the released "
+                "count, and cut at zero if the plan allows no negative count."
             )
         case ByInversion():
             text = (
@@ -451,11 +451,15 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
             why = "; ".join(_OBSTACLES[one] for one in obstacles)
             text = f"No error margin is known for a count that is not exact: {why}."
             each = (
-                "A plan with imaging or topdown that publishes its measurements has margins, at no "
-                "further cost in privacy."
+                "A plan with imaging, topdown or the posterior that publishes its measurements has "
+                "margins, at no further cost in privacy."
             )
-            if "margins-cross" not in obstacles:
-                each += " So does a plan without bounds."
+            if "margins-cross" in obstacles:
+                each = each.replace("imaging, topdown or the posterior", "imaging or topdown")
+            elif "too-many-counts" in obstacles:
+                each = "A plan with conditioning has margins, unless margins of its table cross."
+            else:
+                each += " So does a plan without bounds by another method than the posterior."
     return f"{text} {each}"
 
 
@@ -477,21 +481,24 @@ def missing_intervals(certificate: Statement) -> str:
 
 def cost_of_bounds(certificate: Statement) -> str:
     """Say what conditioning on bounds costs; empty for a release by another method."""
-    if not isinstance(certificate.method, ByConditioning) or not bent(certificate):
+    if not isinstance(certificate.method, ByConditioning) or not _bounded(certificate):
         return ""
-    return conditioning_on_bounds(certificate.guarantee.gamma)
+    nonnegative = certificate.plan["invariants"]["nonnegative"]
+    return conditioning_on_bounds(certificate.guarantee.gamma, nonnegative=nonnegative)
 
 
-def conditioning_on_bounds(gamma: float, shown: str = "congenial explain shows") -> str:
+def conditioning_on_bounds(
+    gamma: float, shown: str = "congenial explain shows", *, nonnegative: bool = True
+) -> str:
     """Say what conditioning on bounds costs compared with the default method, at a given gamma."""
     wider = (
         f"bounds multiply the privacy loss of its noise by {1.0 + gamma:.3g}, which takes wider "
         "noise, and "
     )
+    sums = "near zero come out too large" if nonnegative else "near a bound come out too far off it"
     return (
-        f"Conditioning on bounds costs accuracy: {wider * (gamma > 0.0)}sums of many counts near "
-        f"zero come out too large. The default method pays nothing for bounds; {shown} the errors "
-        "of both."
+        f"Conditioning on bounds costs accuracy: {wider * (gamma > 0.0)}sums of many counts {sums}."
+        f" The default method pays nothing for bounds; {shown} the errors of both."
     )
 
 
@@ -545,9 +552,13 @@ def margin_label(certificate: Statement) -> str:
 
 
 def bent(certificate: Statement) -> bool:
-    """Whether bounds change the error, so that the noise's margin is not the released count's."""
+    """Whether errors depend on the counts: the noise's margin is not the released count's."""
+    return _bounded(certificate) or isinstance(certificate.method, ByBestTable)
+
+
+def _bounded(certificate: Statement) -> bool:
     given = certificate.plan["invariants"]
-    return any(map(given.get, ("nonnegative", "at_least", "at_most")))
+    return any(map(given.get, ("nonnegative", "at_least", "at_most", "as_many")))
 
 
 def level_margin(certificate: Statement, stated: int | None, widths: FloatArray) -> str:
@@ -575,11 +586,14 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
             "The counts of the table are estimates, drawn towards what is usual around them: zeros "
             "tend to come out too large, and small counts above zero too small."
         )
-    elif bent(certificate):
-        near = "Since no count may be below zero, those near zero tend to be too large"
-        beside = ". Large ones beside many such counts tend to be too small; margins allow for "
-        beside += "part of that"
-        out.append(f"{near}{beside * (stated.source == 'posterior')}.")
+    elif _bounded(certificate):
+        near = "Counts near a bound tend to be too far off it."
+        if certificate.plan["invariants"]["nonnegative"]:
+            near = "Since no count may be below zero, those near zero tend to be too large."
+            if stated.source == "posterior":
+                near += " Large ones beside many such counts tend to be too small; margins allow "
+                near += "for part of that."
+        out.append(near)
         out += filter(None, [cost_of_bounds(certificate)])
     out += [_sum(total, share) for total in stated.sums]
     if certificate.plan["accuracy"]["simultaneous"] and stated.source not in ("none", "posterior"):

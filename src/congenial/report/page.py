@@ -81,7 +81,7 @@ def embedded(release: Release) -> str:
     Parents come before children; `parent` is the parent's place. `lower` and `upper` are the ends
     of an interval, null if there is none, and `measured` is null if the release publishes no
     measurements. `exact` distinguishes a count without noise from one whose noise is most often
-    zero. If `bent`, bounds make errors depend on the counts, which have intervals but no margin.
+    zero. If `bent`, errors depend on the counts, which then have intervals but no margin.
     """
     domain = release.domain
     order = np.argsort(domain.level, kind="stable")
