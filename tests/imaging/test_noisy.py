@@ -7,7 +7,8 @@ import pytest
 
 from congenial.accounting.guarantee import imaged_guarantee
 from congenial.domain.tree import Tree
-from congenial.errors import ArgumentError, EmptyNeighbourhoodError
+from congenial.errors import ArgumentError, EmptyNeighbourhoodError, InvariantError
+from congenial.imaging.top_down import topdown_image
 from congenial.imaging.update import image
 from congenial.invariants.written import (
     bounds,
@@ -82,3 +83,20 @@ def test_real_data_add_up_up_to_rounding():
     imaged.measure([3.0 + 1e-12, 1.25, 1.75], rng=seeded(1))
     with pytest.raises(ArgumentError, match="does not add up"):
         imaged.measure([3.0 + 1e-6, 1.25, 1.75], rng=seeded(1))
+
+
+@pytest.mark.parametrize("make", [image, topdown_image])
+@pytest.mark.parametrize(("zero", "first"), [(["all", "a"], "all"), (["a"], "all/a")])
+def test_an_exact_count_given_as_zero_over_large_measurements_is_refused(make, zero, first):
+    """Otherwise every count below it would be 0."""
+    tree = Tree.from_paths(["all/a/1", "all/a/2", "all/b/3"])
+    mechanism = Additive(DiscreteLaplace(2.0), tree)
+    known = consistent(tree) & exactly(["all", "a"])
+    y = np.array(tree.roll_up([300, 40, 500]))
+    y[[tree.find(name) for name in zero]] = 0
+    with pytest.raises(InvariantError, match=f"y is 0 at node '{first}', which is published"):
+        make(mechanism, known & nonnegative()).apply(y, seeded(1))
+    if make is image:  # counts that may be negative need not be 0
+        assert image(mechanism, known).apply(y, seeded(1)).any()
+    true = np.array(tree.roll_up([0, 0, 500]))
+    assert make(mechanism, known & nonnegative()).sample(true, rng=seeded(2))[1] == 0

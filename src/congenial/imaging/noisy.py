@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee
-from congenial.errors import ArgumentError
+from congenial.domain.tree import Tree
+from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_size, rolled_up
+from congenial.noise.law import too_far_from_zero
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
 
@@ -87,8 +89,28 @@ class Moved:
         return np.where(self.resolved.pinned, counts, self.mechanism.sample(counts, size, rng))
 
     def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> Values:
-        """Move one vector of measurements to the invariant; pins hold their exact values."""
-        return checked_draws(self.resolved, self.move(noisy, rng), np.asarray(noisy))
+        """Move one vector of measurements to the invariant; pins hold their exact values.
+
+        Raises
+        ------
+        InvariantError
+            If a value published exactly is 0, and measurements below it are too large for noise.
+        """
+        values = np.asarray(noisy)
+        if self._floored and (values[self._exact] == 0).any():
+            check_zeros(self._floored[0], self.mechanism, self.resolved, values)
+        return checked_draws(self.resolved, self.move(noisy, rng), values)
+
+    @cached_property
+    def _floored(self) -> tuple[Tree, ...]:
+        """The tree of the counts if none of its leaves may be negative; else empty."""
+        tree = self.resolved.tree
+        return () if tree is None or (self.resolved.lo[tree.leaves] < 0.0).any() else (tree,)
+
+    @cached_property
+    def _exact(self) -> IntArray:
+        """Entries that are published exactly."""
+        return np.flatnonzero(self.resolved.pinned)
 
     @cached_property
     def error_bound(self) -> float:
@@ -113,6 +135,26 @@ class Moved:
         """
         return imaged_guarantee(
             self.mechanism, self.resolved, neighbours, sampler_error=self.error_bound
+        )
+
+
+def check_zeros(
+    tree: Tree, mechanism: Additive, resolved: ResolvedInvariant, values: Values
+) -> None:
+    """Refuse a count published exactly as 0 if measurements of its parts are far from 0."""
+    empty = resolved.pinned & (values == 0) & ~tree.is_leaf
+    if not empty.any():
+        return
+    for level in range(1, tree.depth):
+        at = np.flatnonzero(tree.level == level)
+        empty[at] |= empty[tree.parents[at]]
+    seen = empty & np.isfinite(mechanism.scales) & ~resolved.pinned
+    if too_far_from_zero(np.abs(values[seen]) / mechanism.scales[seen]):
+        first = int(np.flatnonzero(empty)[0])
+        raise InvariantError(
+            f"y is 0 at {resolved.name(first)}, which is published exactly, and below it so large "
+            "that noise cannot explain it, so that every count there would be 0; give the exact "
+            "count."
         )
 
 

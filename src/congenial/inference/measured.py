@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, InfeasibleError, InvariantError, UnsupportedError
+from congenial.imaging.noisy import check_zeros
 from congenial.inference.priors import Prior
 from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, inequalities_in_units
@@ -17,7 +18,7 @@ from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws, trees
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive
-from congenial.noise.law import check_kernels, too_far_from_zero
+from congenial.noise.law import check_kernels
 from congenial.sum_network import PriorWeights, Unary, share_priors
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -147,7 +148,7 @@ def pose_resolved(
         floor[tree.leaves] = np.maximum(floor[tree.leaves], 0.0)
     _check_feasible(tree, resolved, floor, hi)
     if (floor[tree.leaves] >= 0.0).all():
-        _check_zeros(tree, mechanism, resolved, values)
+        check_zeros(tree, mechanism, resolved, values)
     implied = np.zeros(len(tree), dtype=np.bool_)
     trees.mark_implied(
         read_only(tree.parents),
@@ -176,26 +177,6 @@ def _measurements(y: npt.ArrayLike, needed: BoolArray, resolved: ResolvedInvaria
             "the noisy measurements as they were made, or an infinite scale for a node without one."
         )
     return np.where(needed, real, 0.0).astype(np.int64)
-
-
-def _check_zeros(
-    tree: Tree, mechanism: Additive, resolved: ResolvedInvariant, values: IntArray
-) -> None:
-    """Refuse a count published exactly as 0 if measurements of its parts are far from 0."""
-    empty = resolved.pinned & (values == 0) & ~tree.is_leaf
-    if not empty.any():
-        return
-    for level in range(1, tree.depth):
-        at = np.flatnonzero(tree.level == level)
-        empty[at] |= empty[tree.parents[at]]
-    seen = empty & np.isfinite(mechanism.scales) & ~resolved.pinned
-    if too_far_from_zero(np.abs(values[seen]) / mechanism.scales[seen]):
-        first = int(np.flatnonzero(empty)[0])
-        raise InvariantError(
-            f"y is 0 at {resolved.name(first)}, which is published exactly, and below it so large "
-            "that noise cannot explain it, so that every count there would be 0; give the exact "
-            "count."
-        )
 
 
 def tightened(tree: Tree, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, FloatArray]:
