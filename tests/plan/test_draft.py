@@ -48,6 +48,12 @@ def place(tmp_path, monkeypatch):
         (("--method", "topdown"), "topdown", ("table", "measurements"), "measurements"),
         (("--method", "conditioning"), "conditioning", ("table",), "inversion"),
         (("--nonnegative", "no", "--method", "imaging"), "imaging", ("table",), "simulation"),
+        (
+            ("--nonnegative", "no", "--method", "posterior"),
+            "posterior",
+            ("table", "measurements"),
+            "measurements",
+        ),
     ],
 )
 def test_every_count_of_a_plan_begun_by_init_has_an_interval(

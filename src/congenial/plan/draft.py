@@ -80,7 +80,9 @@ class Draft:
     @property
     def publish(self) -> tuple[str, ...]:
         """The published tables; with measurements if counts would have no interval otherwise."""
-        measured = self.nonnegative and self.method != "conditioning"
+        measured = self.method == "posterior" or (
+            self.nonnegative and self.method != "conditioning"
+        )
         return ("table", "measurements") if measured else ("table",)
 
 
