@@ -467,6 +467,13 @@ def test_a_prior_passes_up_to_rounding_and_has_every_level(best, tmp_path, name)
     assert "prior" in failed(spoilt)
 
 
+def test_the_gap_up_to_which_a_table_is_the_best_is_stated(best):
+    told = {check.name: check.text for check in verify(best / "both")}
+    assert told["table from measurements"] == (
+        "its expected error is the least under the prior, up to 1e-06 of 1 plus it"
+    )
+
+
 def test_a_prior_of_a_method_without_one_fails(real):
     restate(
         real,
