@@ -278,11 +278,14 @@ def test_errors_of_empty_leaves_are_shown_with_those_of_the_default_method(tmp_p
 
 @pytest.mark.parametrize("bounds", ["at_most = { zone = 1000 }", "at_least = { borough = 0 }"])
 def test_bounds_that_inversion_does_not_cover_are_promised_no_proved_interval(tmp_path, bounds):
-    found = explain(read_plan(make_city(tmp_path, invariants=bounds)), tmp_path)
+    sums = 'sums = { two = ["Arden", "Brook"] }'  # a sum has no interval by a posterior
+    plan = read_plan(make_city(tmp_path, invariants=bounds, accuracy=sums))
+    found = explain(plan, tmp_path)
     assert found.margins.basis == ByPosterior("inversion-does-not-cover-bounds")
     text = as_text(found)
     assert "No interval here is proved, because inversion covers lower bounds of leaves" in text
     assert "only exact counts have intervals" in text
+    assert "The sum two: no margin is known." in text
     assert "whatever the true counts are" not in text
 
 

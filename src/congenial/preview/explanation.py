@@ -336,7 +336,7 @@ def _margins(explanation: Explanation) -> Iterator[str]:
         f"Intervals of {confidence(plan.accuracy.confidence)}, in the columns lower and upper. "
         f"{explanation.intervals}"
     )
-    later = " before it is drawn" if found.basis.source in ("inversion", "posterior") else ""
+    later = " before it is drawn" if found.basis.source == "inversion" else ""
     unknown = f"no margin is known{later}"
     within = _within(explanation)
     for asked in found.sums:
