@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import congenial as cg
 from congenial.domain.tree import Tree
 from congenial.errors import InvariantError
+from congenial.imaging import closest
 from congenial.imaging.closest import project
 from congenial.invariants.written import (
     bounds,
@@ -79,3 +81,44 @@ def test_a_root_given_as_zero_over_positive_entries_is_refused(integer):
     assert not project([0, -500, -1], invariant, integer=integer).any()
     assert project([0, 500, -1], consistent(tree) & nonnegative(), integer=integer).any()
     assert project([0, 500, -1], consistent(tree) & exactly("root"), integer=integer).any()
+
+
+def linked_world(rng, blocks):
+    """Two tables whose counts are compared in every block, their data and invariant."""
+    paths = [("c", f"t{i // 5}", f"b{i}") for i in range(blocks)]
+    tree, levels = cg.Tree.from_paths(paths), ("city", "town", "block")
+    people = cg.Table({"age": ("0-17", "18+")}, geography=tree, levels=levels, name="people")
+    homes = cg.Table({"used": ("yes", "no")}, geography=tree, levels=levels, name="homes")
+    both = cg.Workload.of(people, [(), "age"]) + cg.Workload.of(homes, [(), "used"])
+    used, more = rng.poisson(rng.gamma(0.5, 6.0, blocks)), rng.poisson(3.0, (2, blocks))
+    x = both.answers(np.stack((used, more[0]), 1), np.stack((used, more[1]), 1))
+    link = cg.at_least_as_many(("people", ()), ("homes", {"used": "yes"}), level="block")
+    exact = cg.exactly(margins=[()], level="city", table="people")
+    return both, x, cg.consistent(both) & cg.nonnegative() & exact & link
+
+
+def test_both_programmes_find_the_closest_point_of_linked_tables(monkeypatch):
+    rng = np.random.default_rng(1)
+    for blocks in [6, 9] * 20:
+        both, x, invariant = linked_world(rng, blocks)
+        y = x + np.rint(rng.laplace(0.0, rng.choice([1.0, 6.0, 20.0]), len(both)))
+        y[both.find({}, "c", "people")] = x[both.find({}, "c", "people")]
+        found = []
+        for most in (10_000, 0):
+            monkeypatch.setattr(closest, "DENSE", most)
+            found.append(cg.project(y, invariant))
+        assert np.abs(found[0] - found[1]).max() < 1e-6 * max(1.0, np.abs(y).max())
+
+
+def test_linked_tables_are_rounded_cell_by_cell():
+    rng = np.random.default_rng(2)
+    for blocks in [30, 60, 200] * 5:
+        both, x, invariant = linked_world(rng, blocks)
+        made = cg.image(cg.Additive(cg.DiscreteLaplace(6.0), both), invariant, integer=True)
+        z = made.sample(x, rng=cg.seeded(blocks))
+        assert made.resolved.satisfied_by(z, x)
+        noisy = made.measure(x, rng=cg.seeded(blocks))
+        real = cg.image(made.mechanism, invariant).apply(noisy, cg.seeded(1))
+        cells = both.cells
+        # one unit for the cell, and the cells above it
+        assert np.abs(made.apply(noisy, cg.seeded(1)) - real)[cells].max() < 2.0

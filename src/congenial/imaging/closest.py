@@ -14,7 +14,7 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, InvariantError, UnsupportedError
 from congenial.imaging.solvers.active_set import ActiveSet, active_set
-from congenial.imaging.solvers.closest_cells import crossing_tables, solve_cells
+from congenial.imaging.solvers.closest_cells import crossing_tables, linked_tables, solve_cells
 from congenial.imaging.solvers.dense import LONGEST, solve_dense
 from congenial.imaging.solvers.general import check_solvers, solve_general
 from congenial.imaging.solvers.problem import (
@@ -277,4 +277,7 @@ class Projector:
         z = (solve_sparse if resolved.n > longest else solve)(resolved, values, self.weight)
         if not self.integer:
             return z
+        linked = None if short else linked_tables(resolved)
+        if linked is not None:
+            return linked.apply(z, source)
         return round_general(resolved, z, source.bits(resolved.n)).astype(np.int64)

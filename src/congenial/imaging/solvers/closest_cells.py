@@ -7,8 +7,10 @@ from itertools import combinations
 import numpy as np
 
 from congenial.domain.blocks import Block
+from congenial.errors import UnsupportedError
 from congenial.imaging.solvers.areas import Geography
 from congenial.imaging.solvers.cell_descent import CellDescent, one_kind
+from congenial.imaging.solvers.linked_tables import order_of
 from congenial.imaging.solvers.problem import TOLERANCE
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.projection.crossing import Areas, descend_families
@@ -36,6 +38,23 @@ def crossing_tables(resolved: ResolvedInvariant, weight: FloatArray) -> CellDesc
     if not known[workload.cells].all():
         return None
     return CellDescent(workload, resolved, weight, integer=False)
+
+
+def linked_tables(resolved: ResolvedInvariant) -> CellDescent | None:
+    """Set up tables whose counts are compared, to round a point of them; None for other conditions.
+
+    Returns None if a table is compared with itself, or tables in a circle.
+    """
+    workload = resolved.workload
+    if workload is None or resolved.equalities[1].size or resolved.at_least[1].size:
+        return None
+    if not len(resolved.linked):
+        return None
+    try:
+        order_of(workload, resolved.linked)
+    except UnsupportedError:
+        return None
+    return CellDescent(workload, resolved, np.ones(resolved.n), integer=True)
 
 
 def _nested(one: Block, other: Block) -> bool:
