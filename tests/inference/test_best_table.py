@@ -131,8 +131,12 @@ def test_where_the_posterior_cannot_be_worked_out_the_closest_table_is_released(
     table = cg.read_release(tmp_path / "out").values
     closest = imaged.move(measured.y, cg.seeded(1))
     assert np.abs(measured.y - table).sum() == np.abs(measured.y - closest).sum()
-    monkeypatch.undo()
     assert [check.name for check in cg.verify(tmp_path / "out") if not check.passed] == []
+    # a closest table where the posterior can be computed is told
+    monkeypatch.undo()
+    failed = [check for check in cg.verify(tmp_path / "out") if not check.passed]
+    assert [check.name for check in failed] == ["prior"]
+    assert "the posterior of the measurements can be computed" in failed[0].text
     drawn = dict(sentences.details(made.certificate))["How it was drawn"]
     assert "could not be worked out" in drawn[0] and "imaging: " in drawn[1]
     assert sentences.not_by_posterior(made.certificate) == drawn[:1]

@@ -17,7 +17,7 @@ from congenial.errors import CongenialError, PlanError, ReleaseError
 from congenial.imaging.following import follows
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
-from congenial.inference.best_table import GAP, BestTable
+from congenial.inference.best_table import GAP, REFUSED, BestTable
 from congenial.inference.splits.empirical_bayes import LevelSplits
 from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
 from congenial.plan.cross_table import comparison
@@ -350,8 +350,9 @@ def _measurement_files(place: Path, release: Release) -> Check:
 
 def _measurements(release: Release) -> Iterator[Check]:
     """Check the measurements, and that the table follows from them."""
+    fitted = release.certificate.prior is not None or isinstance(release.mechanism, BestTable)
     if release.measured_rows is None:
-        if release.certificate.prior is not None:
+        if fitted:
             yield _prior(release)
         return
     name, model = "measurements", release.model
@@ -369,7 +370,7 @@ def _measurements(release: Release) -> Iterator[Check]:
         yield Check(name, False, "a count published exactly differs from the table")
         return
     yield Check(name, True, "every measurement has the noise that follows from the plan")
-    if release.certificate.prior is not None:
+    if fitted:
         yield _prior(release, y)
     yield _follows(release, y)
 
@@ -393,6 +394,8 @@ def _follows(release: Release, y: IntArray) -> Check:
 def _prior(release: Release, y: IntArray | None = None) -> Check:
     """Check that the stated prior is the one that the measurements `y` give, if published."""
     name, certificate = "prior", release.certificate
+    if certificate.prior is None:
+        return _no_prior(release, y)
     try:
         mechanism = _under_prior(release)
         if y is None:
@@ -411,6 +414,26 @@ def _prior(release: Release, y: IntArray | None = None) -> Check:
         made = show(certificate.author)
         other += f", unless congenial {made}, which made it, fits it differently"
     return judged(name, same, "the one that is fitted to the measurements", other)
+
+
+def _no_prior(release: Release, y: IntArray | None) -> Check:
+    """Check that no posterior can be computed, where the closest table is released instead."""
+    name = "prior"
+    if y is None:
+        text = "none, so the closest table is released; it cannot be checked without measurements"
+        return Check(name, True, text)
+    try:
+        cast(BestTable, release.mechanism).move(y, seeded(_SEED))
+    except REFUSED:
+        text = "none: the posterior of these measurements cannot be computed"
+        return Check(name, True, text)
+    return Check(
+        name,
+        False,
+        "the certificate states none, but the posterior of the measurements can be computed; so "
+        "the table of least expected error should have been released, unless the computer that "
+        "made the release had too little memory or another version of congenial",
+    )
 
 
 def _under_prior(release: Release) -> BestTable | Imaged | TopDown:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import gammaln
 
-from congenial.kernels.network.split_families import cut_off, leaf_message
+from congenial.kernels.network.split_families import (
+    FamilyMessages,
+    Splits,
+    cut_off,
+    leaf_message,
+    tilt_family,
+)
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, LAPLACE
 from support.seeds import for_each_seed
@@ -22,6 +28,11 @@ def leaf(kind, inverse, y, lowest, highest, alpha, odds, p):
 @njit()
 def cut(values, begin, stop, nats, more, lowest, highest):
     return cut_off(values, begin, stop, nats, more, lowest, highest)
+
+
+@njit()
+def tilted(splits, messages):
+    return tilt_family(0, splits, messages, NATS)
 
 
 @for_each_seed(300)
@@ -65,3 +76,32 @@ def test_a_message_is_cut_where_its_weights_are_small(seed):
     large = lowest + np.flatnonzero(inside >= top * np.exp(-nats))
     assert begin == max(lowest, large[0] - more)
     assert stop == min(highest, large[-1] + 1 + more)
+
+
+@for_each_seed(2_000)
+def test_messages_of_inner_nodes_are_moved_to_the_center(seed):
+    """Under Laplace noise their sum rises in steps with the tilt, and a step may be overshot."""
+    rng = np.random.default_rng(seed)
+    k, scale = int(rng.integers(2, 12)), rng.uniform(2.0, 40.0)
+    room = int(rng.integers(5, 35) * scale)
+    i = np.arange(2.0 * room + 1.0)
+    wide = rng.uniform(3.0, 30.0) * scale
+    weight = np.exp(-abs(i - room) / scale - 0.5 * ((i - room) / wide) ** 2)
+    first = rng.integers(0, 1_000, k + 1)
+    center = (first[1:] + room).sum() + rng.uniform(-0.6, 0.6) * room * k
+    one, none = np.ones(k + 1), np.full(k + 1, -1.0)
+    splits = Splits(
+        np.r_[0, np.full(k + 1, k)], np.arange(1, k + 1), none, one, one, one, one.copy(), one,
+        np.r_[center, none[1:]],
+    )  # fmt: skip
+    sizes, places = np.full(k + 1, i.size), np.r_[0, i.size * np.arange(k)]
+    messages = FamilyMessages(first, sizes, places, np.tile(weight, k))
+    log = tilted(splits, messages)
+    tilt = np.log(splits.p[0])
+    moved = weight * np.exp(tilt * i - (tilt * i + np.log(weight)).max())
+    np.testing.assert_allclose(messages.table, np.tile(moved, k), rtol=1e-9, atol=1e-300)
+    divisor = k * (np.log(weight) + tilt * i).max() + tilt * first[1:].sum()
+    np.testing.assert_allclose(log, divisor, rtol=1e-9, atol=1e-9)
+    mean = moved @ i / moved.sum()
+    variance = k * (moved @ (i - mean) ** 2 / moved.sum())
+    assert (first[1:].sum() + k * mean - center) ** 2 <= 0.5 * NATS * variance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -24,8 +25,10 @@ from congenial.types import BoolArray, FloatArray, IntArray
 # Mean, variance, median and shortest interval of every node.
 Summaries = tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]
 
-# Nats below its largest weight where a message is truncated, tried in this order.
+# Nats below its largest weight where a message is truncated, tried in this order; and the number of
+# nodes above which they grow with its logarithm, since the errors of all nodes are added up.
 _NATS = (34.0, 34.0, 50.0, 80.0, 150.0)
+_FEW = 50_000
 # Most probability beyond the truncation, summed over the laws of all nodes.
 _MOST_LOST = 1e-7
 # Largest error of a measured count, in scales of Laplace noise and in deviations of normal noise.
@@ -248,7 +251,8 @@ def verified_law(
     Raises NumericalError if the widest messages lose more.
     """
     center = evidence.estimate() if center is None else center
-    for nats in _NATS:
+    more = math.log(max(len(evidence.tree) / _FEW, 1.0))
+    for nats in (least + more for least in _NATS):
         found = split_law(evidence, prior, center, nats).laws(kept=True)
         if found.error <= _MOST_LOST:
             return found

@@ -25,8 +25,9 @@ _BEYOND = 20.0
 LEAST = 1e-280
 # Weights above this are scaled down, so that they do not overflow.
 _LARGE = 1e200
-# Steps of the search for a family's p, and the longest one, in nats.
-_STEPS, _LONGEST = 8, 0.2
+# Steps of the search for a family's p, for leaves, whose messages are computed again in each, and
+# for inner nodes; and the longest step, in nats.
+_STEPS, _MANY_STEPS, _LONGEST = 8, 40, 0.2
 # Nats to which leaves of one negative binomial sum are computed: their truncation is not estimated.
 WHOLE = 150.0
 # Columns of a family's items: first value, size and place of a message, its kind, the items that it
@@ -435,7 +436,8 @@ def tilt_family(v, splits, messages, nats):
     The messages contain powers of p and change with it. Returns the log of their divisor.
     """
     begin, stop, tilt, table = splits.starts[v], splits.starts[v + 1], 0.0, messages.table
-    for _ in range(_STEPS):
+    low, high = -np.inf, np.inf
+    for _ in range(_MANY_STEPS):
         sums = variance = 0.0
         for j in range(begin, stop):
             c = splits.children[j]
@@ -446,7 +448,13 @@ def tilt_family(v, splits, messages, nats):
         # within a quarter of the nats of a message
         if gap * gap <= 0.5 * nats * variance or variance == 0.0:
             break
-        tilt += max(min(gap / variance, _LONGEST), -_LONGEST)
+        # the sum rises with the tilt, in steps where measurements have Laplace noise
+        if gap < 0.0:
+            high = tilt
+        else:
+            low = tilt
+        to = tilt + max(min(gap / variance, _LONGEST), -_LONGEST)
+        tilt = to if low < to < high else 0.5 * (low + high)
     if tilt == 0.0:
         return 0.0
     log = 0.0
