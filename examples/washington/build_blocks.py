@@ -1,9 +1,10 @@
 """Write people and homes of Washington's blocks as rows that a plan counts, and the list of blocks.
 
-``python examples/washington/build_blocks.py`` writes three files beside this one:
+``python examples/washington/build_blocks.py`` writes four files beside this one:
 ``people.parquet``, a row for every block, race and age that has people; ``homes.parquet``, a row
-for every block and kind of home; ``blocks.parquet``, a row a block. With the code of a county, such
-as 53003, it takes that county alone. SOURCE.md tells where the people come from. Homes are made up.
+for every block and kind of home; ``blocks.parquet``, a row a block; ``capacity.csv``, the most
+people that each block has room for. With the code of a county, such as 53003, it takes that county
+alone. SOURCE.md tells where the people come from. Homes and room are made up.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ SELECT geoid, 'in use' AS status, 'lived in' AS kind, n AS homes FROM used
 UNION ALL SELECT geoid, 'empty', 'for rent', n // 8 FROM used
 UNION ALL SELECT geoid, 'empty', 'seasonal', n // 16 FROM used
 """
+
+# Room for twice the people, rounded up to a power of two, and for 16 at least.
+ROOM = "CAST(greatest(16, 2 ** ceil(log2(greatest(2 * pop, 1)))) AS BIGINT) AS room"
 
 
 def build(place: Path, county: str = "") -> None:
@@ -55,6 +59,9 @@ def build(place: Path, county: str = "") -> None:
             ("blocks", f"SELECT {LEVELS} FROM counts ORDER BY geoid"),
         ):
             connection.execute(f"COPY ({select}) TO '{place / name}.parquet' (FORMAT parquet)")
+        connection.execute(
+            f"COPY (SELECT {LEVELS}, {ROOM} FROM counts ORDER BY geoid) TO '{place}/capacity.csv'"
+        )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, InvariantError, UnsupportedError
 from congenial.imaging.solvers.active_set import ActiveSet, active_set
+from congenial.imaging.solvers.cell_descent import CellDescent
 from congenial.imaging.solvers.closest_cells import crossing_tables, linked_tables, solve_cells
 from congenial.imaging.solvers.dense import LONGEST, solve_dense
 from congenial.imaging.solvers.general import check_solvers, solve_general
@@ -263,21 +264,33 @@ class Projector:
         self, resolved: ResolvedInvariant, values: FloatArray, source: Randomness
     ) -> FloatArray | IntArray:
         """Project under conditions that are not a forest."""
+        z, rounding = self._closest_general(resolved, values)
+        if not self.integer:
+            return z
+        if rounding is not None:
+            return rounding.apply(z, source)
+        return round_general(resolved, z, source.bits(resolved.n)).astype(np.int64)
+
+    def rounding(self, y: npt.ArrayLike) -> tuple[FloatArray, CellDescent | None]:
+        """Return the closest point, shape (n,), and the descent that rounds it, area by area.
+
+        The descent is None if the point is rounded as a whole.
+        """
+        values = np.asarray(y, dtype=np.float64)
+        if self.forest is None:
+            return self._closest_general(self.resolved.with_pins(values), values)
+        return np.asarray(replace(self, integer=False).apply(values)), None
+
+    def _closest_general(
+        self, resolved: ResolvedInvariant, values: FloatArray
+    ) -> tuple[FloatArray, CellDescent | None]:
         short = resolved.n <= DENSE
         descent = None if short else crossing_tables(resolved, self.weight)
         cells = None if descent is None else solve_cells(descent, values)
         if descent is not None and cells is not None:
-            if not self.integer:
-                return cells
-            equal = replace(descent, weight=np.ones(resolved.n), integer=True)
-            return equal.apply(cells, source)
+            return cells, replace(descent, weight=np.ones(resolved.n), integer=True)
         solve, longest = (
             (solve_general, DENSE) if resolved.has_inequalities else (solve_dense, LONGEST)
         )
         z = (solve_sparse if resolved.n > longest else solve)(resolved, values, self.weight)
-        if not self.integer:
-            return z
-        linked = None if short else linked_tables(resolved)
-        if linked is not None:
-            return linked.apply(z, source)
-        return round_general(resolved, z, source.bits(resolved.n)).astype(np.int64)
+        return z, None if short else linked_tables(resolved)

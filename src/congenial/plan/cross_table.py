@@ -30,7 +30,10 @@ MARGIN, TABLE_OF = "margin", "table"
 _MOST_VALUES = 10_000
 # Most cells at all places; each takes about 100 bytes while it is counted.
 _MOST_CELLS = 50_000_000
-_WHAT = "list its values as text in quotes, such as sex = ['F', 'M']"
+_WHAT = (
+    "list its values as text in quotes, such as sex = ['F', 'M'], or name a file of them, "
+    "{ file = 'sexes.csv', column = 'sex' }"
+)
 Name = Annotated[str, Meta(pattern=r"\S", description="give text in quotes")]
 Values = Annotated[tuple[Name, ...], Meta(min_length=1, max_length=_MOST_VALUES, description=_WHAT)]
 Listed = Annotated[

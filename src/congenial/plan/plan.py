@@ -34,6 +34,7 @@ from congenial.plan.cross_table import (
     values_of,
 )
 from congenial.plan.fields import Section, fit, refuse, refuse_level
+from congenial.plan.public_files import with_files
 from congenial.plan.sections import (
     MEASUREMENTS,
     ROOT_LEVEL,
@@ -221,10 +222,10 @@ def read_plan(path: str | Path) -> Plan:
         raise PlanError(
             f"the plan {shown} cannot be read ({reason.lower()}); give the path of a TOML file."
         ) from None
-    return parse_plan(text, shown)
+    return parse_plan(text, shown, base=path.parent)
 
 
-def parse_plan(text: str, shown: str = "") -> Plan:
+def parse_plan(text: str, shown: str = "", *, base: Path | None = None) -> Plan:
     """Understand the text of a plan.
 
     Parameters
@@ -233,6 +234,8 @@ def parse_plan(text: str, shown: str = "") -> Plan:
         TOML, as in a plan file.
     shown : str
         Name of its file in messages.
+    base : Path, optional
+        Directory of the files of values and bounds that the plan names. None refuses such files.
 
     Returns
     -------
@@ -258,7 +261,7 @@ def parse_plan(text: str, shown: str = "") -> Plan:
         raise PlanError(
             f"{named} is not valid TOML: a value is too long or too deeply nested; shorten it."
         ) from None
-    return fit(_with_method(raw), Plan)
+    return fit(_with_method(with_files(raw, base)), Plan)
 
 
 def _with_method(raw: Mapping[str, object]) -> Mapping[str, object]:
@@ -296,9 +299,10 @@ def bounds_by_node(plan: Plan, tree: Tree | Workload) -> tuple[FloatArray, Float
     """Lower and upper bounds of a plan besides 0, shape (n,) each; infinite where there is none."""
     low, high = np.full(len(tree), -np.inf), np.full(len(tree), np.inf)
     for side, ends, tighter in (("at_least", low, np.maximum), ("at_most", high, np.minimum)):
-        for name, bound in getattr(plan.invariants, side).items():
-            at = list(named_nodes(plan, tree, f"invariants.{side}.{on_a_line(name)}", (name,)))
-            ends[at] = tighter(ends[at], bound)
+        limits = getattr(plan.invariants, side)
+        keys = {name: f"invariants.{side}.{on_a_line(name)}" for name in limits}
+        for name, at in _nodes_by_entry(plan, tree, keys).items():
+            ends[at] = tighter(ends[at], limits[name])
     return low, high
 
 
@@ -310,34 +314,48 @@ def named_nodes(
     An entry is a level's name; else a path below the root; else a path from the root; else a name
     that occurs once.
     """
-    found: set[int] = set()
-    named = [entry for entry in entries if entry not in plan.level_names]
-    for level in set(entries).difference(named):
-        found.update(np.flatnonzero(tree.level == plan.level_names.index(level)).tolist())
+    found = _nodes_by_entry(plan, tree, dict.fromkeys(entries, key))
+    return tuple(sorted({v for nodes in found.values() for v in nodes}))
+
+
+def _nodes_by_entry(
+    plan: Plan, tree: Tree | Workload, keys: Mapping[str, str]
+) -> dict[str, list[int]]:
+    """Indices of the nodes that each entry names, given the key that each entry is under."""
+    levels = {name: depth for depth, name in enumerate(plan.level_names)}
+    found = {
+        entry: np.flatnonzero(tree.level == levels[entry]).tolist()
+        for entry in keys
+        if entry in levels
+    }
+    named = [entry for entry in keys if entry not in levels]
     if isinstance(tree, Workload):
-        found.update(_entry(tree, key, entry, plan) for entry in named)
-        return tuple(sorted(found))
+        return found | {entry: [_entry(tree, keys[entry], entry, plan)] for entry in named}
     ends = {end for entry in named for end in _ends(entry)}
     close = [v for v, name in enumerate(tree.names) if name in ends] if ends else []
     paths = {v: tree.path(v) for v in close}
+    called: tuple[dict[str, list[int]], ...] = ({}, {}, {})
+    for v, path in paths.items():
+        for names, start in zip(called, (1, 0, -1), strict=True):
+            names.setdefault("/".join(path[start:]), []).append(v)
     for entry in named:
-        nodes = _called(entry, paths)
+        nodes: list[int] = next((names[entry] for names in called if entry in names), [])
         if len(nodes) == 1:
-            found.update(nodes)
+            found[entry] = nodes
         elif nodes:
             refuse(
-                key,
+                keys[entry],
                 f"names {entry!r}, and {len(nodes)} nodes are called so",
                 f"give the path of one below the root, such as {'/'.join(paths[nodes[0]][1:])!r}",
             )
         else:
             refuse(
-                key,
+                keys[entry],
                 f"names {entry!r}, which is neither a level nor a node",
                 f"give {one_of(plan.level_names)}, or a node's path below the root"
                 + nearest(entry, (*plan.level_names, *_known(plan, tree))),
             )
-    return tuple(sorted(found))
+    return found
 
 
 def _entry(workload: Workload, key: str, entry: str, plan: Plan) -> int:
@@ -361,15 +379,6 @@ def _ends(entry: str) -> tuple[str, ...]:
     """Names that the last node of an entry may have, because names may contain "/" too."""
     parts = entry.split("/")
     return tuple("/".join(parts[at:]) for at in range(len(parts)))
-
-
-def _called(entry: str, paths: Mapping[int, tuple[str, ...]]) -> list[int]:
-    """Nodes that an entry names, of those given, by the first reading that fits."""
-    for start in (1, 0, -1):
-        nodes = [v for v, path in paths.items() if "/".join(path[start:]) == entry]
-        if nodes:
-            return nodes
-    return []
 
 
 def _known(plan: Plan, tree: Tree | Workload) -> tuple[str, ...]:

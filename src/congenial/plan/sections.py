@@ -104,7 +104,10 @@ Limit = Annotated[
 ]
 Limits = Annotated[
     dict[str, Limit],
-    Meta(description="give a table of whole numbers by level or node, such as { zone = 500 }"),
+    Meta(
+        description="give a table of whole numbers by level or node, such as { zone = 500 }, or "
+        "files of them, { zone = { file = 'capacity.csv', column = 'most' } }"
+    ),
 ]
 Comparisons = Annotated[
     tuple[Annotated[str, _text("compare two tables as text in quotes")], ...],

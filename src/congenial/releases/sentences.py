@@ -259,6 +259,8 @@ def mandate(one: Mandate) -> str:
 
 
 def _limits(side: str, listed: Mapping[str, int]) -> str:
+    if not listed:
+        return f"each {side} its own public number, which the plan in the certificate lists"
     return joined([f"{name} {side} {number:,}" for name, number in listed.items()])
 
 

@@ -50,6 +50,8 @@ PARTS_OF_GUARANTEE = MappingProxyType(
         "proofs": ("proofs", "the proofs that the guarantee rests on"),
     }
 )
+# Most bounds that a mandate lists; the plan in the certificate lists them all.
+_MOST_SHOWN = 20
 # Where the nodes come from, by the plan's key hierarchy.domain; another value names a file.
 _SOURCES_OF_NODES: MappingProxyType[str | None, NodeSource] = MappingProxyType(
     {None: "plan", "lookup": "lookup", "data": "data"}
@@ -128,14 +130,16 @@ class BoundedBelow(Kind, frozen=True, tag="at-least"):
     """Some released counts are at least public numbers."""
 
     nodes: Count  # Number of these counts.
-    listed: dict[str, Count]  # The number for each level and node that the plan names.
+    # The number for each level and node that the plan names; empty if it names more than 20.
+    listed: dict[str, Count]
 
 
 class BoundedAbove(Kind, frozen=True, tag="at-most"):
     """Some released counts are at most public numbers."""
 
     nodes: Count  # Number of these counts.
-    listed: dict[str, Count]  # The number for each level and node that the plan names.
+    # The number for each level and node that the plan names; empty if it names more than 20.
+    listed: dict[str, Count]
 
 
 class AsManyAs(Kind, frozen=True, tag="as-many"):
@@ -412,12 +416,16 @@ def _invariants(model: Model) -> tuple[Mandate, ...]:
         found.append(NoneNegative())
     low, high = bounds_by_node(model.plan, model.domain)
     if given.at_least:
-        found.append(BoundedBelow(int(np.isfinite(low).sum()), given.at_least))
+        found.append(BoundedBelow(int(np.isfinite(low).sum()), _shown(given.at_least)))
     if given.at_most:
-        found.append(BoundedAbove(int(np.isfinite(high).sum()), given.at_most))
+        found.append(BoundedAbove(int(np.isfinite(high).sum()), _shown(given.at_most)))
     if given.as_many:
         found.append(AsManyAs(given.as_many))
     return tuple(found)
+
+
+def _shown(limits: dict[str, int]) -> dict[str, int]:
+    return limits if len(limits) <= _MOST_SHOWN else {}
 
 
 def _noise(model: Model) -> LevelNoises:

@@ -1,0 +1,179 @@
+"""Public files that a plan names: values of attributes, and bounds of counts.
+
+They are read together with the plan. The `Plan`, and so a certificate, lists what they say.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from congenial.errors import PlanError
+from congenial.plan.fields import Section, fit, refuse
+from congenial.plan.sections import ROOT_LEVEL, Column, Hierarchy
+from congenial.wording import on_a_line, one_of, show
+
+_FILE = "give the path of a CSV file from the plan's directory, such as 'capacity.csv'"
+_WHOLE = re.compile(r"[0-9]{1,16}")
+_TOTAL, _BY, _COLON = "total", " by ", ": "
+
+
+class PublicColumn(Section, frozen=True):
+    """A column of a public CSV file."""
+
+    file: Annotated[str, Meta(pattern=r"(?i)\.csv$", description=_FILE)]
+    column: Column
+
+
+def with_files(raw: Mapping[str, Any], base: Path | None) -> Mapping[str, Any]:
+    """Return a plan's data with the values and bounds of its files in the files' place.
+
+    Parameters
+    ----------
+    raw : mapping
+        As read from TOML.
+    base : Path, optional
+        Directory that the files' paths start from. None refuses files.
+
+    Raises
+    ------
+    PlanError
+        If a file cannot be read, or does not have what the plan says.
+    """
+    out = dict(raw)
+    for key in ("table", "tables"):
+        given = raw.get(key)
+        if isinstance(given, dict):
+            each = {"": given} if key == "table" else given
+            filled = {
+                name: _with_values(one, f"{key}.{on_a_line(name)}".rstrip("."), base)
+                for name, one in each.items()
+            }
+            out[key] = filled[""] if key == "table" else filled
+    given = raw.get("invariants")
+    if isinstance(given, dict):
+        sides = {
+            side: _with_bounds(given[side], raw, f"invariants.{side}", base)
+            for side in ("at_least", "at_most")
+            if isinstance(given.get(side), dict)
+        }
+        out["invariants"] = {**given, **sides}
+    return out
+
+
+def _with_values(table: Any, key: str, base: Path | None) -> Any:
+    """Return a table with listed values for attributes that a file lists."""
+    attributes = table.get("attributes") if isinstance(table, dict) else None
+    if not isinstance(attributes, dict):
+        return table
+    found = dict(attributes)
+    for name, given in attributes.items():
+        if isinstance(given, dict):
+            at = f"{key}.attributes.{on_a_line(name)}"
+            source = fit(given, PublicColumn, at)
+            found[name] = [row[source.column] for _, row in _rows(source, (), at, base)]
+    return {**table, "attributes": found}
+
+
+def _with_bounds(
+    limits: dict[str, Any], raw: Mapping[str, Any], key: str, base: Path | None
+) -> dict[str, Any]:
+    """Return bounds with one for each count that a file lists."""
+    found: dict[str, Any] = {k: v for k, v in limits.items() if not isinstance(v, dict)}
+    for name, given in limits.items():
+        if not isinstance(given, dict):
+            continue
+        at = f"{key}.{on_a_line(name)}"
+        source = fit(given, PublicColumn, at)
+        hierarchy = fit(raw.get("hierarchy", {}), Hierarchy, "hierarchy")
+        if hierarchy.domain == "data":
+            refuse(
+                at,
+                "names a file while hierarchy.domain is 'data', so that the places are not public",
+                "give hierarchy.domain a file that lists every place",
+            )
+        places, table, margin = _query(name, raw, hierarchy, at)
+        for row, cells in _rows(source, (*places, *margin), at, base):
+            number = cells[source.column].strip()
+            if not _WHOLE.fullmatch(number):
+                refuse(
+                    f"{at}.column",
+                    f"holds {show(number)} in row {row} of {show(source.file)}",
+                    "give a whole number from 0",
+                )
+            count = "/".join((hierarchy.root, *(cells[place] for place in places)))
+            if table is not None:
+                values = ", ".join(f"{one}={cells[one]}" for one in margin)
+                count = f"{count}{_COLON}{table}{values or _TOTAL}"
+            if count in found:
+                refuse(
+                    at,
+                    f"has a second bound of {show(count)} in row {row} of {show(source.file)}",
+                    "give each count one bound",
+                )
+            found[count] = int(number)
+    return found
+
+
+def _query(
+    name: str, raw: Mapping[str, Any], hierarchy: Hierarchy, key: str
+) -> tuple[tuple[str, ...], str | None, tuple[str, ...]]:
+    """Return the columns of places, the table's name with a colon, and the margin's columns.
+
+    The table is None in plans without tables.
+    """
+    levels = (ROOT_LEVEL, *hierarchy.levels)
+    level, *rest = name.split(_COLON)
+    wanted = 1 + ("table" in raw) + 2 * ("tables" in raw)
+    if level not in levels or len(rest) + 1 != wanted:
+        kind = "a level" if wanted == 1 else "a query, such as 'block: total'"
+        refuse(key, f"names a file, and {show(name)} is not {kind}", f"use {one_of(levels)}")
+    places = tuple(hierarchy.levels[: levels.index(level)])
+    if wanted == 1:
+        return places, None, ()
+    margin = () if rest[-1] == _TOTAL else tuple(rest[-1].split(_BY))
+    return places, "".join(f"{one}{_COLON}" for one in rest[:-1]), margin
+
+
+def _rows(
+    source: PublicColumn, others: tuple[str, ...], key: str, base: Path | None
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Read the rows of a file, numbered from 1, with the columns that are needed."""
+    if base is None:
+        refuse(
+            key,
+            f"names the file {show(source.file)}, and a plan given as text has no directory",
+            "write the plan to a file, and read it with congenial.read_plan",
+        )
+    try:
+        with (base / source.file).open(encoding="utf-8-sig", newline="") as text:
+            reader = csv.DictReader(text, strict=True)
+            for column in (source.column, *others):
+                if column not in (reader.fieldnames or ()):
+                    refuse(
+                        key,
+                        f"needs the column {show(column)}, which {show(source.file)} lacks",
+                        f"give a file that has it; this one has {one_of(reader.fieldnames or ())}",
+                    )
+            for number, row in enumerate(reader, 1):
+                if None in row or None in row.values():
+                    refuse(
+                        f"{key}.file",
+                        f"is {show(source.file)}, whose row {number} has not one value a column",
+                        "correct the row",
+                    )
+                yield number, row
+    except PlanError:
+        raise
+    except UnicodeDecodeError:
+        refuse(f"{key}.file", f"is {show(source.file)}, which is not UTF-8", "save it as UTF-8")
+    except (OSError, ValueError, csv.Error) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        refuse(
+            f"{key}.file", f"is {show(source.file)}, which cannot be read ({reason.lower()})", _FILE
+        )
