@@ -20,6 +20,7 @@ from congenial.preview.explanation import as_text, explain
 from congenial.releases.making import release
 from congenial.report.write import report
 from support.city import ZONES, make_city
+from support.cross_tables import random_rows, write_rows
 
 
 def run(*arguments):
@@ -149,3 +150,49 @@ def test_levels_are_guessed_from_names(names, guess):
 def test_a_column_of_numbers_with_a_point_is_not_offered():
     assert guess_levels({"root": "VARCHAR", "cost": "DOUBLE", "kind": "VARCHAR"}) == ("kind",)
     assert len(set(COARSE_TO_FINE)) == len(COARSE_TO_FINE)
+
+
+def test_a_table_is_drafted_from_attributes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path, random_rows(3))
+    Path("ages.csv").write_text("age\n0-17\n18-64\n65+\n")
+    begin = ("init", "people.csv", "--weight", "people", "--domain", "blocks.csv", "--yes")
+    listed = ("--levels", "area,block", "--attributes", "sex=F,M; age=ages.csv")
+    assert run(*begin, *listed, "--publish-exactly", "root", "--root", "Town") == 0
+    text = Path("plan.toml").read_text()
+    plan = read_plan("plan.toml")
+    assert plan.attributes == {"sex": ("F", "M"), "age": ("0-17", "18-64", "65+")}
+    assert plan.table.margins == ("total", "sex", "age", "sex by age")
+    assert plan.method.name == "topdown"
+    assert plan.release.publish == ("table", "measurements")
+    assert plan.invariants.publish_exactly == ("root: total",)
+    # every example in a comment is one of a valid plan
+    Path("plan.toml").write_text(re.sub(r"(?m)^# (split|at_least|at_most) =", r"\1 =", text))
+    assert set(read_plan("plan.toml").privacy.split) == {
+        f"{level}: {margin}" for level in ("root", "area", "block") for margin in plan.table.margins
+    } - {"root: total"}
+    Path("plan.toml").write_text(text)
+    assert run("release", "plan.toml", "--out", "out", "--simulate", 1) == 0
+    assert run("verify", "out") == 0
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ("sex", "'sex' has no values"),
+        ("sex=F,M; sex=F", "'sex' is given twice"),
+        ("race=a,b", "'race' is no column"),
+        ("sex=people.csv", "holds the confidential rows"),
+        ("sex=sexes.csv", "sexes.csv"),
+    ],
+)
+def test_wrong_attributes_are_refused_in_a_sentence(
+    tmp_path, monkeypatch, capsys, attributes, message
+):
+    monkeypatch.chdir(tmp_path)
+    write_rows(tmp_path, random_rows(3))
+    begin = ("init", "people.csv", "--weight", "people", "--domain", "blocks.csv", "--yes")
+    assert run(*begin, "--levels", "area,block", "--attributes", attributes) != 0
+    assert message in capsys.readouterr().err
+    assert not Path("plan.toml").exists()

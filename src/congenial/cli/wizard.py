@@ -15,9 +15,17 @@ from congenial.cli.asking import Asker, column, columns, listed, split
 from congenial.data.columns import find, look_up_columns, look_up_tables
 from congenial.data.counts import build_domain
 from congenial.errors import DataError, PlanError, StructureError
+from congenial.plan.cross_table import COLON, TOTAL
 from congenial.plan.draft import Draft, as_toml, guess_levels, guess_weight
 from congenial.plan.plan import Plan, exact_nodes, parse_plan
-from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, Hierarchy, Lookup, best_method
+from congenial.plan.sections import (
+    LEAST_EPSILON,
+    MOST_EPSILON,
+    ROOT_LEVEL,
+    Hierarchy,
+    Lookup,
+    best_method,
+)
 
 DOMAIN_IS_DATA = (
     "Unprotected: with the domain 'data' a release shows which names occur in the rows; a public "
@@ -34,6 +42,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     lookup, known = _ask_lookup(asker, data, rows, out)
     others = {name: kind for name, kind in rows.items() if name != weight}
     levels = _ask_levels(asker, others, known, lookup)
+    attributes = _attributes(asker.given["attributes"], {**others, **known}, data, out)
     inside = lookup is not None and all(v in known or v == lookup.on for v in levels)
     domain = asker.ask(
         "domain",
@@ -63,7 +72,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
             "Counts that must be published without noise: the root's ('root'), a level's, or one "
             "node's ('North/N1'). They are not protected.",
             "",
-            lambda answer: _exact(answer, levels),
+            lambda answer: _exact(answer, levels, tuple(attributes)),
         )
     nonnegative = asker.ask(
         "nonnegative",
@@ -88,7 +97,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "noise and work out counts that satisfy these: imaging and topdown the closest ones, the "
         "posterior those of the least expected error. If no count may be negative, the posterior "
         "has the smallest errors, and its measurements are published for the intervals.",
-        best_method(bounded=nonnegative).name,
+        best_method(bounded=nonnegative, crossing=bool(attributes)).name,
         click.Choice(METHODS),
     )
     ledger = asker.ask(
@@ -122,6 +131,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         ledger=_from_plan(ledger, out) if ledger else None,
         lookup=lookup,
         weight=weight,
+        attributes=attributes,
         columns=rows,
     )
     return replace(draft, names_repeat=_ask_repeats(asker, draft, out))
@@ -263,13 +273,42 @@ def _check_public(path: str, key: str, data: str) -> None:
         )
 
 
-def _exact(answer: str, levels: tuple[str, ...]) -> tuple[str, ...]:
-    """Parse the entries published exactly; nodes are looked up later."""
+def _attributes(
+    given: str | None, known: Mapping[str, str], data: str, out: Path
+) -> dict[str, tuple[str, ...] | str]:
+    """Understand attributes such as "sex=F,M; age=ages.csv": values, or a public CSV file."""
+    found: dict[str, tuple[str, ...] | str] = {}
+    for part in filter(str.strip, (given or "").split(";")):
+        wanted, _, after = part.partition("=")
+        try:
+            name, values = column(wanted.strip(), list(known)), split(after)
+        except click.UsageError as error:
+            raise click.UsageError(f"--attributes: {error.message}") from None
+        if not values or name in found:
+            wrong = "is given twice" if values else "has no values"
+            raise click.UsageError(
+                f"--attributes: {name!r} {wrong}; give each its values, as in sex=F,M; age=0-17,18+"
+            )
+        if len(values) == 1 and values[0].casefold().endswith(".csv"):
+            _check_public(values[0], f"the file of {name!r}", data)
+            found[name] = _from_plan(values[0], out)
+        else:
+            found[name] = values
+    return found
+
+
+def _exact(answer: str, levels: tuple[str, ...], attributes: tuple[str, ...]) -> tuple[str, ...]:
+    """Parse the entries published exactly; nodes are looked up later.
+
+    In a plan with attributes a level means its totals.
+    """
     found = split(answer)
-    if levels[-1] in found:
+    if levels[-1] in found and not attributes:
         raise click.UsageError(
             f"{levels[-1]!r} is the deepest level, and nothing would be protected; name others."
         )
+    if attributes:
+        found = tuple(f"{v}{COLON}{TOTAL}" if v in (ROOT_LEVEL, *levels) else v for v in found)
     return tuple(dict.fromkeys(found))
 
 
@@ -277,7 +316,10 @@ def _repeats(draft: Draft, out: Path) -> bool:
     """Whether the public list of nodes fits a hierarchy only if names may repeat."""
     for repeat in (False, True):
         try:
-            plan = parse_plan(as_toml(replace(draft, names_repeat=repeat, publish_exactly=()), ""))
+            plan = parse_plan(
+                as_toml(replace(draft, names_repeat=repeat, publish_exactly=()), ""),
+                base=out.parent,
+            )
             try_plan(plan, out.parent)
         except (DataError, PlanError, StructureError):
             continue

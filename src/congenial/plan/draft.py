@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from string import Template
 
-from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, Lookup
+from congenial.plan.cross_table import BY, COLON, TOTAL
+from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, ROOT_LEVEL, Lookup
 from congenial.wording import show
 
 # Names of places, from the coarsest to the finest. Only names of columns are compared with these.
@@ -72,10 +74,26 @@ class Draft:
     ledger: str | None = None
     lookup: Lookup | None = None
     weight: str | None = None
+    # Attributes counted at every place: the values of each, or a CSV file of them.
+    attributes: Mapping[str, tuple[str, ...] | str] = field(default_factory=dict)
     # Types of the rows' columns, listed in a comment.
     columns: Mapping[str, str] = field(default_factory=dict)
     # Options of `congenial init` whose defaults were taken without asking; they are marked.
     guessed: tuple[str, ...] = ()
+
+    @property
+    def margins(self) -> tuple[str, ...]:
+        """The margins of a plan with attributes: the total, each attribute, and their cells."""
+        each = tuple(self.attributes)
+        return tuple(dict.fromkeys((TOTAL, *each, BY.join(each)))) if each else ()
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """Levels below the root, or the queries of a plan with attributes."""
+        levels = (ROOT_LEVEL, *self.levels)
+        return (
+            tuple(f"{v}{COLON}{margin}" for v in levels for margin in self.margins) or self.levels
+        )
 
     @property
     def publish(self) -> tuple[str, ...]:
@@ -130,9 +148,9 @@ def _list(values: tuple[str, ...]) -> str:
 
 def _shares(draft: Draft) -> str:
     """Write equal shares of epsilon for the levels below the last exact one, as an example."""
-    exact = [at for at, level in enumerate(draft.levels) if level in draft.publish_exactly]
-    noisy = draft.levels[max(exact, default=-1) + 1 :]
-    share = round(1.0 / len(noisy), 2)
+    exact = [at for at, name in enumerate(draft.queries) if name in draft.publish_exactly]
+    noisy = draft.queries[max(exact, default=-1) + 1 :]
+    share = math.floor(100.0 / len(noisy)) / 100.0
     last = round(1.0 - share * (len(noisy) - 1), 2)
     shares = [share] * (len(noisy) - 1) + [last]
     return ", ".join(f"{text(level)} = {s:g}" for level, s in zip(noisy, shares, strict=True))
@@ -172,9 +190,31 @@ def as_toml(draft: Draft, following: str) -> str:
         about_method=_METHODS[draft.method],
         method=answer("--method", text(draft.method)),
         publish=_list(draft.publish),
-        deepest=text(deepest),
+        tables=_attributes(draft),
+        deepest=text(draft.queries[-1]),
         following=following,
     )
+
+
+def _attributes(draft: Draft) -> str:
+    """Write the section `table`, or nothing if the plan has no attributes."""
+    if not draft.attributes:
+        return ""
+    lines = ["", "[table]", "# Attributes counted at every place, each with its public values."]
+    for name, values in draft.attributes.items():
+        listed = (
+            f"{{ file = {text(values)}, column = {text(name)} }}"
+            if isinstance(values, str)
+            else _list(values)
+        )
+        lines.append(f"attributes.{text(name)} = {listed}")
+    lines += [
+        "# What is counted, for every level or by level; cells of the deepest level always are.",
+        f"margins = {_list(draft.margins)}",
+        "# Cells that no record can be in.",
+        f'# impossible = [ {{ {text(next(iter(draft.attributes)))} = "..." }} ]',
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _columns(draft: Draft) -> str:

@@ -37,6 +37,11 @@ from congenial.errors import PlanError
 @click.option("--lookup-key", metavar="COLUMN", help="The lookup's key column.")
 @click.option("--lookup-on", metavar="COLUMN", help="The rows' column of these keys.")
 @click.option("--levels", metavar="COLUMNS", help="Columns, coarse to fine, with commas.")
+@click.option(
+    "--attributes",
+    metavar="LIST",
+    help="Attributes counted at every place: 'sex=F,M; age=ages.csv'.",
+)
 @click.option("--domain", help="Where the nodes come from: 'lookup', 'data', or a public file.")
 @click.option(
     "--names-repeat",
@@ -88,7 +93,7 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     if not following.isprintable():
         following = "congenial explain PLAN, with this file's name"
     written = as_toml(draft, following)
-    plan = parse_plan(written)
+    plan = parse_plan(written, base=out.parent)
     try_plan(plan, out.parent)
     try:
         replace_file(out, written.encode())
