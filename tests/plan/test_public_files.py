@@ -113,6 +113,8 @@ def test_values_of_a_file_are_those_listed(tmp_path):
         "age = ['0-17', '18-64', '65+']", 'age = { file = "ages.csv", column = "age" }'
     )
     assert from_file != text
+    with pytest.raises(PlanError, match=r"^table\.attributes\.age names the file 'ages\.csv'"):
+        parse_plan(from_file)
     assert as_plan(tmp_path, from_file) == parse_plan(text)
 
 

@@ -249,6 +249,9 @@ class Runner:
         (place / "town.csv").write_text("area,block\nNorth,N1\nNorth,N2\nSouth,S1\n")
         residents = "North,N1,F,0-17,3\nNorth,N2,M,18-64,14\nSouth,S1,F,65+,9\n"
         (place / "residents.csv").write_text(f"area,block,sex,age,people\n{residents}")
+        (place / "ages.csv").write_text("age\n0-17\n18-64\n65+\n")
+        room = "North,N1,40\nNorth,N2,50\nSouth,S1,60\n"
+        (place / "capacity.csv").write_text(f"area,block,room\n{room}")
         homes = "North,N1,in use,2\nNorth,N2,empty,1\nSouth,S1,in use,5\n"
         (place / "homes.csv").write_text(f"area,block,status,homes\n{homes}")
         (place / "places.csv").write_text("borough,zone\nArden,1\nArden,2\nBrook,4\n")
@@ -262,7 +265,8 @@ class Runner:
         if ledger is not None:
             init_ledger(place / ledger, budget=budget("3", "1e-6"), neighbours="substitute")
         others = [f"[{name}]\n{body}" for name, body in SECTIONS.items() if name not in given]
-        release(parse_plan("\n".join([block.text, *others])), place / "out", base=place)
+        plan = parse_plan("\n".join([block.text, *others]), base=place)
+        release(plan, place / "out", base=place)
         assert all(check.passed for check in verify(place / "out"))
 
 

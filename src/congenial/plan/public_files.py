@@ -46,15 +46,14 @@ def with_files(raw: Mapping[str, Any], base: Path | None) -> Mapping[str, Any]:
         If a file cannot be read, or does not have what the plan says.
     """
     out = dict(raw)
-    for key in ("table", "tables"):
-        given = raw.get(key)
-        if isinstance(given, dict):
-            each = {"": given} if key == "table" else given
-            filled = {
-                name: _with_values(one, f"{key}.{on_a_line(name)}".rstrip("."), base)
-                for name, one in each.items()
-            }
-            out[key] = filled[""] if key == "table" else filled
+    if "table" in raw:
+        out["table"] = _with_values(raw["table"], "table", base)
+    several = raw.get("tables")
+    if isinstance(several, dict):
+        out["tables"] = {
+            name: _with_values(one, f"tables.{on_a_line(name)}", base)
+            for name, one in several.items()
+        }
     given = raw.get("invariants")
     if isinstance(given, dict):
         sides = {
