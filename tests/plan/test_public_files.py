@@ -11,7 +11,7 @@ from congenial.plan.plan import bounds_by_node, parse_plan, read_plan
 from congenial.plan.public_files import with_files
 from congenial.releases.sentences import mandate
 from support.city import TRIPS, ZONES, make_city
-from support.cross_tables import AREAS, TOWN, text_of
+from support.cross_tables import AREAS, TOWN, random_rows, text_of, write_rows
 
 BLOCKS = [(area, block) for area, held in AREAS.items() for block in held]
 LISTED = 'publish_exactly = ["root: total"]\nnonnegative = true\nat_most = '
@@ -143,8 +143,12 @@ def test_many_bounds_are_stated_by_their_number(tmp_path):
 
 MISTAKES = {
     "no file": ("zone", [], "cannot be read"),
-    "no column": ("zone", ["borough,zone,least", "A,1,3"], "lacks; give a file that has it"),
-    "no place": ("zone", ["zone,most", "1,3"], "needs the column 'borough'"),
+    "no column": (
+        "zone",
+        ["borough,zone,least", "A,1,3"],
+        "of which 'capacity.csv' has 0; give a file",
+    ),
+    "no place": ("zone", ["zone,most", "1,3"], "needs one column 'borough'"),
     "a fraction": ("zone", ["borough,zone,most", "Arden,1,3.5"], "holds '3.5' in row 1"),
     "nothing": ("zone", ["borough,zone,most", "Arden,1,"], "holds '' in row 1"),
     "negative": ("zone", ["borough,zone,most", "Arden,1,-2"], "holds '-2' in row 1"),
@@ -152,6 +156,7 @@ MISTAKES = {
     "long": ("zone", ["borough,zone,most", "Arden,1,2,3"], "row 1 has not one value"),
     "twice": ("zone", ["borough,zone,most", "Arden,1,2", "Arden,1,2"], "a second bound"),
     "a node": ("Arden", ["borough,zone,most", "Arden,1,2"], "'Arden' is not a level"),
+    "two columns": ("zone", ["borough,zone,most,most", "Arden,1,2,3"], "has 2"),
     "huge": ("zone", ["borough,zone,most", f"Arden,1,{10**15 * 99}"], "holds"),
 }
 
@@ -195,6 +200,26 @@ def test_files_need_a_directory_and_public_places(tmp_path):
     path.write_text(path.read_text().replace('domain = "data"', 'domain = "lookup"'))
     with pytest.raises(PlanError, match="not UTF-8"):
         read_plan(path)
+
+
+def test_confidential_rows_are_no_public_file(tmp_path):
+    """No value of them is shown, and none is taken for a public one."""
+    write_rows(tmp_path, random_rows(3))
+    text = text_of().replace("age = ['0-17', '18-64', '65+']", "age = { file = FILE }")
+    for file in ("people.csv", "./people.csv", "../" + tmp_path.name + "/people.csv"):
+        limits = f'{{ "block: total" = {{ file = "{file}", column = "people" }} }}'
+        for plan in (
+            text_of(invariants=LISTED + limits),
+            text.replace("FILE", f'"{file}", column = "age"'),
+        ):
+            with pytest.raises(PlanError, match="holds the confidential rows") as raised:
+                as_plan(tmp_path, plan)
+            assert "row " not in str(raised.value)
+    several = {"homes": {"rows": {"source": "*.csv"}, "attributes": {}}, "odd": 3}
+    raw = {"tables": several, "hierarchy": {"root": "Town", "levels": [], "domain": None}}
+    limits = {"root: homes: total": {"file": "people.csv", "column": "people"}}
+    with pytest.raises(PlanError, match="holds the confidential rows"):
+        with_files(raw | {"invariants": {"at_least": limits}}, tmp_path)
 
 
 def test_other_tables_of_a_plan_are_left_to_its_checks(tmp_path):

@@ -8,7 +8,9 @@ import pytest
 import congenial as cg
 from congenial.inference.laws import evidence_of
 from congenial.inference.measured import pose
+from congenial.inference.splits import empirical_bayes as module
 from congenial.inference.splits.empirical_bayes import fit_splits, splits_at
+from support.seeds import for_each_seed
 
 CELLS = 4
 
@@ -107,3 +109,21 @@ def test_a_sample_has_parts_enough_to_tell_how_they_differ(parts, size, taken):
     found = np.unique(tree.parents[below], return_counts=True)
     assert found[0].size == taken and (found[1] == size).all()
     assert (tree.level[chosen] < 2).sum() == 1 + parts
+
+
+@for_each_seed(150)
+def test_longer_messages_hardly_change_a_fit(seed):
+    rng = np.random.default_rng(seed)
+    sizes = {"groups": int(rng.integers(2, 12)), "blocks": int(rng.integers(2, 15))}
+    alpha = 10.0 ** rng.uniform(-0.5, 1.5), 10.0 ** rng.uniform(-0.7, 1.0)
+    tree, _, mechanism, y = made(seed, **sizes, alpha=alpha, scale=10.0 ** rng.uniform(0.0, 1.4))
+    known = evidence_of(pose(y, mechanism, cg.consistent(tree), nonnegative_leaves=True))
+    found = fit_splits(known).alpha
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_NATS", 20.0)
+        longer = fit_splits(known).alpha
+        patch.setattr(module, "_NATS", 3.0)
+        shorter = fit_splits(known).alpha
+    # the fit's own steps end within some 0.1 of the mode
+    np.testing.assert_allclose(np.log(found), np.log(longer), rtol=0.0, atol=1e-3)
+    assert np.abs(np.log(shorter / longer)).max() > 0.0

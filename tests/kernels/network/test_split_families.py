@@ -85,10 +85,11 @@ def test_messages_of_inner_nodes_are_moved_to_the_center(seed):
     k, scale = int(rng.integers(2, 12)), rng.uniform(2.0, 40.0)
     room = int(rng.integers(5, 35) * scale)
     i = np.arange(2.0 * room + 1.0)
-    wide = rng.uniform(3.0, 30.0) * scale
-    weight = np.exp(-abs(i - room) / scale - 0.5 * ((i - room) / wide) ** 2)
+    wide, slope = rng.uniform(3.0, 100.0) * scale, rng.uniform(-1.5, 1.5) / scale
+    logs = slope * (i - room) - abs(i - room) / scale - 0.5 * ((i - room) / wide) ** 2
+    weight = np.exp(np.maximum(logs - logs.max(), -600.0))
     first = rng.integers(0, 1_000, k + 1)
-    center = (first[1:] + room).sum() + rng.uniform(-0.6, 0.6) * room * k
+    center = (first[1:] + room).sum() + rng.uniform(-0.4, 0.4) * room * k
     one, none = np.ones(k + 1), np.full(k + 1, -1.0)
     splits = Splits(
         np.r_[0, np.full(k + 1, k)], np.arange(1, k + 1), none, one, one, one, one.copy(), one,

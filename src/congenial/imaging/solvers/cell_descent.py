@@ -181,7 +181,7 @@ class CellDescent:
             slack = 0.0 if self.integer else 1e-6 * max(1.0, float(np.abs(x).max()))
             wrong = np.argwhere((rows < low - slack) | (rows > high + slack))
             if wrong.size:
-                raise _no_table(geography, self.workload, int(wrong[0, 0]))
+                raise _stuck(geography, self.workload, int(wrong[0, 0]))
         return x
 
     def _settle(self, geography: Geography, areas: Areas, f: int, x: FloatArray) -> bool:
@@ -205,7 +205,9 @@ class CellDescent:
                 integer=self.integer,
             )
         except InfeasibleError:
-            raise _no_table(geography, self.workload, head if head >= 0 else int(at[0])) from None
+            if head < 0:
+                raise _no_table(geography, self.workload, int(at[0])) from None
+            raise _stuck(geography, self.workload, head) from None
         x[at] = found
         if head < 0:
             return False
@@ -306,10 +308,22 @@ def _failed(
 
 def _no_table(geography: Geography, workload: Workload, node: int) -> InfeasibleError:
     """Return the error for a node whose bounds leave no table."""
-    entries = geography.ids[node]
-    known = entries[entries >= 0]
-    where = workload.name(int(known[0])) if known.size else "an area"
     return InfeasibleError(
-        f"the bounds and the counts published exactly leave no table where {where!r} is counted "
-        "and below; relax bounds, or publish fewer counts exactly there."
+        "the bounds and the counts published exactly leave no table where "
+        f"{_where(geography, workload, node)!r} is counted and below; relax bounds, or publish "
+        "fewer counts exactly there."
     )
+
+
+def _stuck(geography: Geography, workload: Workload, node: int) -> InfeasibleError:
+    """Return the error for a node whose cells, chosen already, leave no table below."""
+    return InfeasibleError(
+        "topdown goes down from the root, and found no table within the bounds where "
+        f"{_where(geography, workload, node)!r} is counted and below; give method.name = 'imaging' "
+        "(congenial.image in Python), or relax bounds there."
+    )
+
+
+def _where(geography: Geography, workload: Workload, node: int) -> str:
+    known = geography.ids[node][geography.ids[node] >= 0]
+    return workload.name(int(known[0])) if known.size else "an area"

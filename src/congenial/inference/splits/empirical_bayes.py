@@ -24,8 +24,8 @@ _FIRST, _FLAT = 0.7, 1e-9
 # Prior standard deviation of log alpha: splits of few counts have little information about it, and
 # a wider prior would make small tables too uneven or too even.
 _SPREAD = 1.0
-# Nats below its largest weight where a message is truncated; 20 change the log of a level's alpha
-# by 1e-5 and take half as long again.
+# Nats below its largest weight where a message is truncated. With 20 the log of a level's alpha
+# changes by less than 1e-3, and messages are longer.
 _NATS = 14.0
 # Least number of families of a level that differ in alpha, and the least deviation of log alpha.
 _MANY, _LEAST_SPREAD = 30, 0.05
