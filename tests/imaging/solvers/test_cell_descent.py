@@ -12,6 +12,7 @@ import congenial as cg
 from congenial.errors import InfeasibleError, UnsupportedError
 from congenial.imaging import topdown_image
 from congenial.imaging.following import follows
+from support.cross_tables import TOWN, plan_of
 
 AXES = {"a": ("x", "y", "z"), "b": ("p", "q", "r")}
 LEVELS = ("city", "town", "street")
@@ -224,3 +225,28 @@ def test_the_claim_is_the_largest_loss_of_any_two_neighbours():
         stated = engine.guarantee("substitute")
         assert stated.epsilon == pytest.approx(largest, rel=1e-12)
         assert any("exact count" in fact for fact in stated.unprotected) == (name != "nothing")
+
+
+def test_a_descent_that_finds_no_table_says_so_and_imaging_finds_one():
+    """Eighty narrow bounds on 132 counts: cells chosen above may leave no table below."""
+    workload = plan_of(margins='["total", "sex", "voting", "sex by age"]').domain(TOWN)
+    stuck = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        x = workload.roll_up(rng.poisson(3.0, workload.cells.size))
+        low, high = np.zeros(len(workload)), np.full(len(workload), np.inf)
+        above, below = rng.integers(1, len(workload), (2, 40))
+        high[above] = x[above] + rng.integers(0, 2, 40)
+        low[below] = np.maximum(x[below] - rng.integers(0, 2, 40), 0)
+        known = cg.consistent(workload) & cg.exactly([0]) & cg.bounds(low, high)
+        mechanism = cg.Additive(cg.DiscreteLaplace(3.0), workload)
+        try:
+            topdown_image(mechanism, known).sample(x, rng=cg.seeded(seed))
+        except InfeasibleError as error:
+            stuck += 1
+            assert "topdown goes down from the root" in str(error)
+            assert "method.name = 'imaging'" in str(error)
+        z = cg.image(mechanism, known, integer=True).sample(x, rng=cg.seeded(seed))
+        assert workload.is_consistent(z)
+        assert ((low <= z) & (z <= high)).all()
+    assert stuck > 0
