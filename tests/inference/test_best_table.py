@@ -11,6 +11,7 @@ import pytest
 import congenial as cg
 from congenial.inference import best_table as module
 from congenial.inference.best_table import best_table
+from congenial.inference.point_tables import level_weights
 from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.preview.plan_audit import audit_model
@@ -83,6 +84,31 @@ def test_a_plan_is_explained_released_and_verified(tmp_path, published):
     assert [level.level for level in certificate.prior] == list(plan.level_names[1:])
     assert all(check.passed for check in verify(tmp_path / "out"))
     assert certificate.accuracy.source == ("none" if published is None else "measurements")
+
+
+def test_a_release_read_back_has_the_posterior_that_its_table_was_made_with(tmp_path):
+    """Its prior and bounds by default: the table has the least expected error, up to the gap."""
+    plan = read_plan(make_city(tmp_path, method=METHOD, release=BOTH))
+    release(plan, tmp_path / "out", base=tmp_path, simulate=8)
+    read = cg.read_release(tmp_path / "out")
+    law, weights = read.posterior(), level_weights(read.tree, read.model.resolved.pinned)
+    least = law.expected_error(law.point(rng=cg.seeded(1), weights=weights), weights)
+    assert law.expected_error(read.values, weights) <= least * (1.0 + 2e-6)
+    assert law.prior is not None
+    # sums and all counts at once: the shares of draws that their intervals hold
+    draws = law.sample(20_000, cg.seeded(2))
+    free = np.flatnonzero(~read.model.determined)
+    low, high = law.intervals(0.1, together=free.size)
+    held = ((low <= draws) & (draws <= high)).all(axis=1).mean()
+    alone = np.array(law.intervals(0.1))
+    once = ((alone[0] <= draws) & (draws <= alone[1])).all(axis=1).mean()
+    slack = 5.0 * np.sqrt(0.09 / 20_000)
+    assert once + slack < 0.9 - slack < held
+    first, last = law.interval_of_sum(read.tree.leaves[:2].tolist(), size=20_000, rng=cg.seeded(3))
+    total = draws[:, read.tree.leaves[:2]].sum(axis=1)
+    assert abs(((first <= total) & (total <= last)).mean() - 0.9) < 0.1
+    with pytest.raises(cg.errors.ArgumentError, match="together is 0"):
+        law.intervals(together=0)
 
 
 def test_an_invalid_prior_is_refused(tmp_path):

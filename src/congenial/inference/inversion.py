@@ -32,7 +32,7 @@ from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.numerics import laws
-from congenial.noise.additive import checked_alpha
+from congenial.noise.additive import checked_alpha, checked_together
 from congenial.sum_network import SharedUnary, Unary
 from congenial.types import FloatArray, IntArray
 
@@ -86,8 +86,7 @@ def inverted_intervals(
     ([8, 8, 0], [10, 10, 1])
     """
     checked_alpha(alpha)
-    if isinstance(together, bool) or not isinstance(together, int | np.integer) or together < 1:
-        raise ArgumentError(f"together is {together!r}; give a number of nodes of at least 1.")
+    alike = [checked_together(together)]
     resolved, _, bound = _checked(mechanism)
     value = np.asarray(z)
     if value.shape != bound.shape or value.dtype.kind not in "iu":
@@ -97,7 +96,7 @@ def inverted_intervals(
     value = value.astype(np.int64)
     if not resolved.adds_up(value) or (value < bound).any():
         raise ArgumentError("z does not add up, or is below a bound; give the released counts.")
-    return invert(mechanism, value, alpha, [int(together)])[0]
+    return invert(mechanism, value, alpha, alike)[0]
 
 
 def invert(

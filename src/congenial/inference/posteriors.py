@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,12 @@ from congenial.inference.splits.dirichlet_tree import DirichletTree, SplitGradie
 from congenial.inference.splits.empirical_bayes import fit_splits, splits_at
 from congenial.inference.splits.messages import Laws, verified_law
 from congenial.invariants.written import Invariant, bounds, consistent
-from congenial.noise.additive import Additive, checked_alpha, checked_size
+from congenial.noise.additive import Additive, checked_alpha, checked_size, checked_together
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
 
-PRIORS = ("flat", "poisson", "negative-binomial", "dirichlet-tree")
+PriorName = Literal["flat", "poisson", "negative-binomial", "dirichlet-tree"]
+PRIORS = get_args(PriorName)
 
 
 class Estimate(NamedTuple):
@@ -59,9 +60,7 @@ def posterior(
     y: npt.ArrayLike,
     mechanism: Additive,
     invariant: Invariant,
-    prior: Literal["flat", "poisson", "negative-binomial", "dirichlet-tree"]
-    | Prior
-    | DirichletTree = "flat",
+    prior: PriorName | Prior | DirichletTree = "flat",
 ) -> Posterior:
     """Return the law of the true counts given noisy measurements.
 
@@ -305,9 +304,19 @@ class Posterior:
         values, probabilities = self.marginal(node)
         return sum_network.interval_and_reach(values, probabilities, alpha)[:2]
 
-    def intervals(self, alpha: float = 0.1) -> tuple[IntArray, IntArray]:
-        """Lower and upper ends of `interval` at every node, each of shape (n,)."""
-        found = self.summary(alpha)
+    def intervals(self, alpha: float = 0.1, *, together: int = 1) -> tuple[IntArray, IntArray]:
+        """Lower and upper ends of `interval` at every node, each of shape (n,).
+
+        Parameters
+        ----------
+        alpha : float
+            Between 0 and 1.
+        together : int
+            Number of nodes whose intervals contain all their counts with probability at least
+            1 - alpha, by a union bound.
+        """
+        checked_alpha(alpha)
+        found = self.summary(alpha / checked_together(together))
         return found.lower, found.upper
 
     def interval_of_sum(

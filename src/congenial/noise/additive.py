@@ -233,3 +233,10 @@ def checked_alpha(alpha: float) -> None:
     """Check a probability of error."""
     if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
         raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")
+
+
+def checked_together(together: int) -> int:
+    """Check the number of nodes whose intervals hold together."""
+    if isinstance(together, bool) or not isinstance(together, int | np.integer) or together < 1:
+        raise ArgumentError(f"together is {together!r}; give a number of nodes of at least 1.")
+    return int(together)

@@ -29,8 +29,9 @@ from congenial.releases.model import Model
 from congenial.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
-    from congenial.inference.posteriors import Posterior
+    from congenial.inference.posteriors import Posterior, PriorName
     from congenial.inference.priors import Prior
+    from congenial.inference.splits.dirichlet_tree import DirichletTree
 
 Ends = tuple[IntArray, IntArray]
 
@@ -215,7 +216,7 @@ def by_inversion(
 
 
 def posterior_of_table(
-    model: Model, value: IntArray, prior: Literal["flat", "poisson", "negative-binomial"] | Prior
+    model: Model, value: IntArray, prior: PriorName | Prior | DirichletTree
 ) -> Posterior:
     """Return the law of the confidential counts given a released table, see `Release.posterior`."""
     from congenial.inference.posteriors import posterior

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,11 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
 from congenial.inference import exports
-from congenial.inference.posteriors import Posterior, posterior
+from congenial.inference.best_table import BestTable
+from congenial.inference.posteriors import Posterior, PriorName, posterior
 from congenial.inference.priors import Prior
+from congenial.inference.splits.dirichlet_tree import DirichletTree
+from congenial.inference.splits.empirical_bayes import LevelSplits
 from congenial.invariants.written import nonnegative
 from congenial.namespaces import renamed
 from congenial.plan.plan import Plan
@@ -113,9 +116,28 @@ class Release:
             return None
         return measurements_of(self.measured_rows[1], self.domain, files.MEASUREMENTS_PARQUET)
 
-    def posterior(
-        self, prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat"
-    ) -> Posterior:
+    @cached_property
+    def under_prior(self) -> Certified:
+        """The mechanism under the prior that the certificate states, if its method has one.
+
+        Raises ReleaseError if the stated prior does not fit the plan.
+        """
+        mechanism, prior = self.mechanism, self.certificate.prior
+        if not isinstance(mechanism, BestTable):
+            if prior is not None:
+                text = "the certificate states a prior, and the plan's method has none."
+                raise ReleaseError(text)
+            return mechanism
+        if prior is None:
+            return mechanism.projection
+        alpha = np.array([1.0, *(level.alpha for level in prior)])
+        spread = np.array([0.0, *(level.spread for level in prior)])
+        named = tuple(level.level for level in prior) == tuple(self.plan.level_names[1:])
+        if not named or not (alpha > 0.0).all():
+            raise ReleaseError("the prior has no positive alpha for each level below the root.")
+        return replace(mechanism, splits=LevelSplits(alpha, spread))
+
+    def posterior(self, prior: PriorName | Prior | DirichletTree | None = None) -> Posterior:
         """Law of the confidential counts given the release, see `congenial.posterior`.
 
         If measurements are published, it is the law given the measurements: the table is made from
@@ -123,7 +145,9 @@ class Release:
 
         Parameters
         ----------
-        prior : {"flat", "poisson", "negative-binomial"} or Prior
+        prior : str, Prior or DirichletTree, optional
+            As of `congenial.posterior`. By default, the prior and the bounds with which the release
+            was made, if its method is the posterior; "flat" if it is another method.
 
         Raises
         ------
@@ -143,6 +167,11 @@ class Release:
         posterior" of ``python -m papers coverage`` has measured frequencies.
         `congenial.inference.inverted_intervals` are proved for every count.
         """
+        if prior is None:
+            mechanism = self.under_prior
+            if isinstance(mechanism, BestTable) and self.measurements is not None:
+                return mechanism.law(self.measurements.y)
+            prior = "flat"
         if self.measurements is not None:
             found = self.measurements
             return posterior(found.y, found.mechanism, found.invariant & nonnegative(), prior)
@@ -152,7 +181,7 @@ class Release:
         self,
         draws: int = 1000,
         *,
-        prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat",
+        prior: PriorName | Prior | DirichletTree | None = None,
         rng: Randomness | None = None,
     ) -> Any:
         """Put the release, and draws of the counts behind it, in the form that ArviZ takes.
@@ -161,7 +190,8 @@ class Release:
         ----------
         draws : int
             Independent draws of `posterior`; 0 for none, which serves every release.
-        prior : {"flat", "poisson", "negative-binomial"} or Prior
+        prior : str, Prior or DirichletTree, optional
+            As of `posterior`.
         rng : Randomness, optional
 
         Returns

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -379,13 +378,13 @@ def _follows(release: Release, y: IntArray) -> Check:
     name, value = "table from measurements", release.values
     text, other = "the method makes this table from them, apart from ties broken at random", ""
     try:
-        mechanism = _under_prior(release)
+        mechanism = release.under_prior
         if isinstance(mechanism, BestTable):
             follow = mechanism.follows(y, value, seeded(_SEED))
             text = f"its expected error is the least under the prior, up to {GAP:.0e} of 1 plus it"
             other = "; the expected error of this one is larger"
         else:
-            follow = follows(mechanism, y, value, seeded(_SEED))
+            follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))
     except CongenialError as error:
         return Check(name, False, f"no table follows from the measurements: {error}")
     return judged(name, follow, text, f"the method makes another table from them{other}")
@@ -397,7 +396,7 @@ def _prior(release: Release, y: IntArray | None = None) -> Check:
     if certificate.prior is None:
         return _no_prior(release, y)
     try:
-        mechanism = _under_prior(release)
+        mechanism = release.under_prior
         if y is None:
             text = "a positive alpha for every level; it cannot be fitted without measurements"
             return Check(name, True, text)
@@ -434,23 +433,6 @@ def _no_prior(release: Release, y: IntArray | None) -> Check:
         "the table of least expected error should have been released, unless the computer that "
         "made the release had too little memory or another version of congenial",
     )
-
-
-def _under_prior(release: Release) -> BestTable | Imaged | TopDown:
-    """Return the mechanism under the prior that the certificate states, or without one."""
-    mechanism, prior = release.mechanism, release.certificate.prior
-    if not isinstance(mechanism, BestTable):
-        if prior is not None:
-            raise ReleaseError("the certificate states a prior, and the plan's method has none.")
-        return cast("Imaged | TopDown", mechanism)
-    if prior is None:
-        return mechanism.projection
-    alpha = np.array([1.0, *(level.alpha for level in prior)])
-    spread = np.array([0.0, *(level.spread for level in prior)])
-    named = tuple(level.level for level in prior) == tuple(release.plan.level_names[1:])
-    if not named or not (alpha > 0.0).all():
-        raise ReleaseError("the prior has no positive alpha for each level below the root.")
-    return replace(mechanism, splits=LevelSplits(alpha, spread))
 
 
 def check_intervals(release: Release) -> Check:
