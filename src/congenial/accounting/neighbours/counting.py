@@ -57,10 +57,11 @@ class Counting:
         if resolved.equalities[1].size:
             group = alike_columns(whole_sums(resolved.equalities[0], self.on_cells))
         for entries in self.chain:
-            # in each row, cells that count in the same pinned entry stay alike
-            pinned = np.where((entries >= 0) & resolved.pinned[entries], entries, -1)
-            both = group * (self.n + 1) + pinned + 1
-            group = np.unique(both, return_inverse=True)[1].astype(np.int64).ravel()
+            fixed = (entries >= 0) & resolved.pinned[entries]
+            if fixed.any():
+                # in each row, cells that count in the same pinned entry stay alike
+                both = group * (self.n + 1) + np.where(fixed, entries, -1) + 1
+                group = np.unique(both, return_inverse=True)[1].astype(np.int64).ravel()
         return group
 
 

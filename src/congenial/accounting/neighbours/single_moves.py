@@ -20,6 +20,8 @@ RELATIONS: tuple[Neighbours, ...] = ("substitute", "add-remove")
 # in it; beyond either limit, a bound replaces the search.
 MOST_TRIES = 4096
 MOST_COMPARED = 2**29
+# Number of cells that are compared first; twice as many follow each time.
+_BLOCK = 1 << 10
 # Relative rounding error of two sums of the same costs.
 _ROUNDING = 2.0**-44
 
@@ -211,13 +213,16 @@ def _worst_between_columns(
     """Costliest pair of cells that contribute equally to every linear condition and pin."""
     lay = counting(resolved.n, counted)
     order, starts, size = _groups(lay, resolved)
-    bound = _group_bounds(cost, lay.chain[:, order], starts, size)
+    bound = np.full(1, np.inf)
+    if starts.size > 1:
+        bound = _group_bounds(cost, lay.chain[:, order], starts, size)
     best: WorstMove | None = None
     for g in np.argsort(-bound, kind="stable"):
         if size[g] < 2 or (best is not None and bound[g] <= best.cost):
             break
         members = order[starts[g] : starts[g] + size[g]]
-        total, a, b = farthest_pair(cost, lay.chain[:, members])
+        whole = members.size == order.size
+        total, a, b = farthest_pair(cost, lay.chain if whole else lay.chain[:, members])
         if best is None or total > best.cost:
             pair = sorted((int(lay.cells[members[a]]), int(lay.cells[members[b]])))
             best = WorstMove(total, pair[0], pair[1])
@@ -253,25 +258,28 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
     The cost of a cell, minus the cost of the entries that count all cells, bounds its part. Cells
     are tried in order of decreasing bounds until no further pair can cost more.
     """
-    each = np.where(chain >= 0, cost[chain], 0.0)
-    apart = (chain != chain[:, :1]).any(axis=1)
-    chain, each = chain[apart], each[apart]
-    own = each.sum(axis=0)
+    chain = chain[(chain != chain[:, :1]).any(axis=1)]
+    each = np.append(cost, 0.0)  # the last place is that of padding
+    own = np.zeros(chain.shape[1])
+    for entries in chain:
+        own += each[entries]
     order = np.argsort(-own, kind="stable")
-    chain, each, own = chain[:, order], each[:, order], own[order]
+    own = own[order]
     best, pair = -1.0, (0, 1)
     tries = min(own.size - 1, MOST_TRIES, MOST_COMPARED // max(1, chain.size))
     for a in range(tries):
-        if own[a] + own[a + 1] <= best * (1.0 + _ROUNDING):
-            break
+        first, after, size = chain[:, order[a]], a + 1, _BLOCK
         # no later cell can form a costlier pair with this one
-        reach = a + 1 + int(np.count_nonzero(own[a] + own[a + 1 :] > best))
-        rest = slice(a + 1, reach)
-        differs = chain[:, rest] != chain[:, a : a + 1]
-        change = np.where(differs, each[:, rest] + each[:, a : a + 1], 0.0).sum(axis=0)
-        at = int(np.argmax(change))
-        if change[at] > best:
-            best, pair = float(change[at]), (a, a + 1 + at)
+        while after < own.size and own[a] + own[after] > best * (1.0 + _ROUNDING):
+            rest = chain[:, order[after : after + size]]
+            both = np.where(rest != first[:, None], each[rest] + each[first][:, None], 0.0)
+            change = both.sum(axis=0)
+            at = int(np.argmax(change))
+            if change[at] > best:
+                best, pair = float(change[at]), (a, after + at)
+            after, size = after + size, 2 * size
+        if after == a + 1:
+            break
     else:
         if own.size - 1 > tries:
             best = max(best, float(own[tries] + own[tries + 1]))
