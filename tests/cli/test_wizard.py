@@ -51,7 +51,20 @@ def refusal(capsys, *arguments):
 
 def test_a_conversation(place):
     """In another process: a wrong answer repeats the question, and stdout has only the result."""
-    answers = ["none.csv", "zones.csv", "", "zone", "9", "3, zone", "rows.csv", "", "City", ""]
+    answers = [
+        "none.csv",
+        "zones.csv",
+        "",
+        "zone",
+        "9",
+        "3, zone",
+        "hour",
+        "",
+        "rows.csv",
+        "",
+        "City",
+        "",
+    ]
     answers += ["zone", "root", "perhaps", "yes", "0", "2", "", "", ""]
     command = [sys.executable, "-m", "congenial.cli", "init", "rows.csv", "--json"]
     done = subprocess.run(
@@ -71,6 +84,7 @@ def test_a_conversation(place):
     for complaint in (
         "there is no such file; give another path (did you mean 'zones.csv'?).",
         "'9' is no column",
+        "'hour' has no values",
         "the domain is 'rows.csv', which holds the confidential rows",
         "'zone' is the deepest level",
         "'perhaps' is not a valid boolean",
@@ -118,6 +132,7 @@ def test_guesses_are_listed_and_marked(unread, capsys):
 def test_given_answers_are_not_guessed(unread, capsys):
     given = (
         *("--levels", "borough,zone", "--domain", "data", "--root", "City", "--lookup", ""),
+        *("--attributes", ""),
         *("--neighbours", "substitute", "--publish-exactly", "", "--nonnegative", "yes"),
         *("--epsilon", "1", "--method", "imaging", "--ledger", "", "--names-repeat", "no"),
     )

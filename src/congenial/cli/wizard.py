@@ -42,7 +42,14 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     lookup, known = _ask_lookup(asker, data, rows, out)
     others = {name: kind for name, kind in rows.items() if name != weight}
     levels = _ask_levels(asker, others, known, lookup)
-    attributes = _attributes(asker.given["attributes"], {**others, **known}, data, out)
+    attributes = asker.ask(
+        "attributes",
+        "Attributes counted at every place, such as sex=F,M; age=ages.csv (empty for none)",
+        "A table has counts of attributes, such as sex by age, at every place. An attribute is a "
+        "column, with its public values or a public CSV file of them.",
+        "",
+        lambda answer: _attributes(answer, {**others, **known}, data, out),
+    )
     inside = lookup is not None and all(v in known or v == lookup.on for v in levels)
     domain = asker.ask(
         "domain",
@@ -274,20 +281,17 @@ def _check_public(path: str, key: str, data: str) -> None:
 
 
 def _attributes(
-    given: str | None, known: Mapping[str, str], data: str, out: Path
+    answer: str, known: Mapping[str, str], data: str, out: Path
 ) -> dict[str, tuple[str, ...] | str]:
     """Understand attributes such as "sex=F,M; age=ages.csv": values, or a public CSV file."""
     found: dict[str, tuple[str, ...] | str] = {}
-    for part in filter(str.strip, (given or "").split(";")):
+    for part in filter(str.strip, answer.split(";")):
         wanted, _, after = part.partition("=")
-        try:
-            name, values = column(wanted.strip(), list(known)), split(after)
-        except click.UsageError as error:
-            raise click.UsageError(f"--attributes: {error.message}") from None
+        name, values = column(wanted.strip(), list(known)), split(after)
         if not values or name in found:
             wrong = "is given twice" if values else "has no values"
             raise click.UsageError(
-                f"--attributes: {name!r} {wrong}; give each its values, as in sex=F,M; age=0-17,18+"
+                f"{name!r} {wrong}; give each its values, as in sex=F,M; age=0-17,18+"
             )
         if len(values) == 1 and values[0].casefold().endswith(".csv"):
             _check_public(values[0], f"the file of {name!r}", data)

@@ -288,7 +288,7 @@ class Projector:
         descent = None if short else crossing_tables(resolved, self.weight)
         cells = None if descent is None else solve_cells(descent, values)
         if descent is not None and cells is not None:
-            return cells, replace(descent, weight=np.ones(resolved.n), integer=True)
+            return cells, replace(descent, weight=np.ones(resolved.n), integer=True, repairs=True)
         solve, longest = (
             (solve_general, DENSE) if resolved.has_inequalities else (solve_dense, LONGEST)
         )

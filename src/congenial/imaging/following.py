@@ -26,7 +26,12 @@ def follows(
     results of unequal cost; each area's cells are compared instead.
     """
     if isinstance(engine, TopDown):
-        return _follows_topdown(engine, np.asarray(noisy, dtype=np.float64), released, rng)
+        values = np.asarray(noisy, dtype=np.float64)
+        if _follows_topdown(engine, values, released, rng):
+            return True
+        # the descent may have found no table, depending on how ties were broken
+        crossing = isinstance(engine.descent, CellDescent)
+        return crossing and follows(engine.projection, noisy, released, rng)
     weight = engine.projector.weight
     if engine.norm == "l1":
         made = engine.apply(noisy, rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,16 +12,24 @@ import numpy.typing as npt
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.closest import Projector
 from congenial.imaging.noisy import Moved, Values, precision
-from congenial.imaging.solvers.cell_descent import CellDescent
+from congenial.imaging.solvers.cell_descent import CellDescent, Limits, NoTableBelowError
 from congenial.imaging.solvers.descent import Descent
 from congenial.imaging.solvers.problem import checked_weights
+from congenial.imaging.update import Imaged
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness, resolve
 from congenial.types import BoolArray, FloatArray, IntArray
+
+log = logging.getLogger("congenial.imaging")
+_CLOSEST = (
+    "going down from the root, topdown found no table within the bounds and the counts published "
+    "exactly, so the table is the closest one, as of imaging"
+)
 
 
 def topdown(
@@ -84,8 +93,8 @@ def topdown(
     level does not measure take the sums of those below it, with their variances.
 
     Bounds of an area hold for the sums of the areas above it, so that a parent's cells leave its
-    children room. Bounds on margins that cross can leave none all the same; then the parent's cells
-    change as little as possible, and so do the cells above. The log `congenial.imaging` says so.
+    children room. Bounds on margins that cross can leave none all the same; then the result is the
+    closest point of all, as of `congenial.project`. The log `congenial.imaging` says so.
 
     References
     ----------
@@ -100,7 +109,13 @@ def topdown(
     if isinstance(tree, Workload) and (found is None or len(resolved.linked)):
         weight = checked_weights(weights, len(tree))
         _check_measured(weight > 0.0, resolved, tree, tree.cells)
-        return CellDescent(tree, resolved, weight, integer).apply(y, resolve(rng))
+        source = resolve(rng)
+        try:
+            return CellDescent(tree, resolved, weight, integer).apply(y, source)
+        except NoTableBelowError:
+            log.warning(_CLOSEST)
+            known = np.where(resolved.pinned, 0.0, weight)
+            return Projector(resolved, known, "l2", integer).apply(y, source)
     if weights is not None or found is None:
         raise ArgumentError("weights is given for a tree; leave it out.")
     return Descent(found, resolved, integer).apply(y, resolve(rng))
@@ -211,15 +226,33 @@ class TopDown(Moved):
         if isinstance(self.descent, CellDescent):
             self.descent.limits(counts)
 
+    @property
+    def projection(self) -> Imaged:
+        """Imaging, whose table is released if margins cross and the descent finds none."""
+        return Imaged(self.mechanism, self.resolved, "l2", integer=True)
+
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
-        """Go down from the root."""
-        return np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
+        """Go down from the root, or return the closest table if the descent finds none."""
+        return self._moved(noisy, rng, None)
+
+    def _moved(
+        self, noisy: npt.ArrayLike, rng: Randomness, limits: list[Limits] | None
+    ) -> IntArray:
+        descent, values = self.descent, self.summed(noisy)
+        if not isinstance(descent, CellDescent):
+            return np.asarray(descent.apply(values, rng), dtype=np.int64)
+        try:
+            return np.asarray(descent.apply(values, rng, limits), dtype=np.int64)
+        except NoTableBelowError:
+            log.warning(_CLOSEST)
+            return np.asarray(self.projection.move(noisy, rng), dtype=np.int64)
 
     def apply_all(self, noisy: Values, rng: Randomness) -> Values:
         """Go down from the root, with bounds worked out once where margins cross."""
         if not isinstance(self.descent, CellDescent) or not len(noisy):
             return super().apply_all(noisy, rng)
-        drawn = self.descent.apply_all(noisy, rng)
+        limits = self.descent.limits(noisy[0])
+        drawn = np.array([self._moved(one, rng, limits) for one in noisy])
         return checked_draws(self.resolved, drawn, noisy[0])
 
     def summed(self, noisy: npt.ArrayLike) -> FloatArray:

@@ -318,8 +318,9 @@ def method(used: Method) -> str:
         case ByTopDown():
             return (
                 "topdown: noisy counts were moved from the root down. The children of each node "
-                "were moved to the closest counts (in L2) that add up to it, and rounded by "
-                f"largest remainder with ties at random. {post}"
+                "were moved to the closest counts (in L2) that add up to it, and rounded with ties "
+                "at random. Where margins cross, bounds can leave such children no table; the "
+                f"table is then the closest of all, as of imaging. {post}"
             )
         case ByBestTable(loss):
             error, alike = ("absolute", " All levels weigh the same.")

@@ -72,7 +72,16 @@ def test_answers_by_options_go_into_the_plan(place):
         *(*LOOKUP, "--levels", "borough,2", "--domain", "lookup", "--root", 'The "City"'),
         *("--names-repeat", "no", "--neighbours", "substitute", "--epsilon", "0.5"),
         *("--publish-exactly", "root, Brook", "--nonnegative", "no", "--method", "imaging"),
-        *("--ledger", "budget.sqlite", "--name", "trips", "--out", "my plan.toml"),
+        *(
+            "--attributes",
+            "",
+            "--ledger",
+            "budget.sqlite",
+            "--name",
+            "trips",
+            "--out",
+            "my plan.toml",
+        ),
     )
     # asked nothing: whatever is not given by an option would end the input
     assert run("init", "rows.csv", *given) == 0

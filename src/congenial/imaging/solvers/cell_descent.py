@@ -37,6 +37,10 @@ _SHARE = 64
 _RATIO = 1e6
 
 
+class NoTableBelowError(InfeasibleError):
+    """The descent chose cells that leave no table below them."""
+
+
 @dataclass(frozen=True, eq=False)
 class CellDescent:
     """Every family of every table fitted under its parent's cells, parents first."""
@@ -45,6 +49,8 @@ class CellDescent:
     resolved: ResolvedInvariant
     weight: FloatArray  # shape (n,): One over the variance; 0 for an entry that is not measured.
     integer: bool
+    # Whether cells that leave no table below them, and those above, change as little as possible.
+    repairs: bool = False
 
     @cached_property
     def tables(self) -> tuple[Geography, ...]:
@@ -63,24 +69,19 @@ class CellDescent:
         """Counts of a table that are at least as large as counts of a table before it."""
         return links_of(self.tables, self.resolved.linked, self.resolved.n)
 
-    def apply(self, y: npt.ArrayLike, source: Randomness) -> FloatArray | IntArray:
+    def apply(
+        self, y: npt.ArrayLike, source: Randomness, limits: list[Limits] | None = None
+    ) -> FloatArray | IntArray:
         """Return a vector that keeps the invariant, shape (n,): int64 where `integer`.
 
+        `limits` are those of vectors with the same counts published exactly.
+
         Raises ArgumentError if `y` has the wrong shape, or a number is not finite or beyond 2^53;
-        InfeasibleError if nothing satisfies the invariant; NumericalError if a family's program
-        was not solved.
+        InfeasibleError if nothing satisfies the invariant; NoTableBelowError if the descent finds no
+        table; NumericalError if a family's program was not solved.
         """
         values = self._checked(y)
-        return self._moved(values, self.limits(values), source)
-
-    def apply_all(self, rows: npt.ArrayLike, source: Randomness) -> FloatArray | IntArray:
-        """Apply to several vectors, shape (k, n), with the same counts published exactly.
-
-        Bounds follow from these counts, so they are worked out once.
-        """
-        checked = [self._checked(y) for y in np.asarray(rows)]
-        limits = self.limits(checked[0]) if checked else []
-        return np.array([self._moved(values, limits, source) for values in checked])
+        return self._moved(values, self.limits(values) if limits is None else limits, source)
 
     def _checked(self, y: npt.ArrayLike) -> FloatArray:
         needed = self.resolved.pinned | (self.weight > 0.0)
@@ -172,8 +173,8 @@ class CellDescent:
                     repaired += self._settle(geography, areas, f, x)
         if repaired:
             log.warning(
-                "topdown changed cells of %d areas, and with them those above, because no table of "
-                "their parts within the bounds and the counts published exactly adds up to them",
+                "rounding changed cells of %d areas, and with them those above, because within the "
+                "bounds and the counts published exactly no table of their parts adds up to them",
                 repaired,
             )
             low, high = areas.low, areas.high
@@ -216,6 +217,8 @@ class CellDescent:
             return False
         if np.abs(change).max() <= 1e-6 * max(1.0, float(np.abs(found).max())):
             return False
+        if not self.repairs:
+            raise _stuck(geography, self.workload, head)
         while head >= 0:
             x[head] += change
             head = int(geography.parent[head])
@@ -315,12 +318,11 @@ def _no_table(geography: Geography, workload: Workload, node: int) -> Infeasible
     )
 
 
-def _stuck(geography: Geography, workload: Workload, node: int) -> InfeasibleError:
+def _stuck(geography: Geography, workload: Workload, node: int) -> NoTableBelowError:
     """Return the error for a node whose cells, chosen already, leave no table below."""
-    return InfeasibleError(
-        "topdown goes down from the root, and found no table within the bounds where "
-        f"{_where(geography, workload, node)!r} is counted and below; give method.name = 'imaging' "
-        "(congenial.image in Python), or relax bounds there."
+    return NoTableBelowError(
+        "going down from the root, no table of integers was found within the bounds where "
+        f"{_where(geography, workload, node)!r} is counted and below; relax bounds there."
     )
 
 

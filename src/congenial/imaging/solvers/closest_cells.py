@@ -54,7 +54,7 @@ def linked_tables(resolved: ResolvedInvariant) -> CellDescent | None:
         order_of(workload, resolved.linked)
     except UnsupportedError:
         return None
-    return CellDescent(workload, resolved, np.ones(resolved.n), integer=True)
+    return CellDescent(workload, resolved, np.ones(resolved.n), integer=True, repairs=True)
 
 
 def _nested(one: Block, other: Block) -> bool:

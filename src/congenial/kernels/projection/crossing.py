@@ -19,6 +19,8 @@ from congenial.kernels.projection.interior import Fit, fit_tree, with_children
 
 # A difference below this is a rounding error, relative to the largest cell of a family.
 _CLOSE = 1e-12
+# Largest violation of a margin's bounds, in units of the tolerance: no cell may be free to mend it.
+_LOOSE = 1e3
 # Returned for a family without a table within its bounds.
 IMPOSSIBLE = np.inf
 
@@ -151,6 +153,20 @@ def _start(fit, x):
 
 
 @njit(inner=True)
+def _beyond(of, given, y):
+    """Largest violation of the bounds of rows, those without a free cell included."""
+    worst, rows = 0.0, np.empty(given.shape[2])
+    for v in range(1, y.shape[0]):
+        rows[:] = 0.0
+        for k in range(of.shape[0]):
+            for m in range(of.shape[1]):
+                rows[of[k, m]] += y[v, k]
+        for row in range(rows.size):
+            worst = max(worst, given[2, v, row] - rows[row], rows[row] - given[3, v, row])
+    return worst
+
+
+@njit(inner=True)
 def _family(areas, f, tolerance, most, words, x):
     """Fit one family, and round it where there are `words`."""
     begin, end, head = areas.first[f], areas.first[f + 1], areas.head[f]
@@ -212,6 +228,8 @@ def _family(areas, f, tolerance, most, words, x):
     for v in range(1, n):
         for k in range(cells):
             y[v, k] = min(max(y[v, k], given[2, v, k]), given[3, v, k])
+    if _beyond(of, given, y) > _LOOSE * tolerance * size:
+        missed = IMPOSSIBLE
     if words.size and missed < IMPOSSIBLE:
         some = np.empty((max(n, 3), cells), dtype=np.uint64)
         for i in range(begin, end):
