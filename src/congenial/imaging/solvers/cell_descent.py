@@ -77,8 +77,8 @@ class CellDescent:
         `limits` are those of vectors with the same counts published exactly.
 
         Raises ArgumentError if `y` has the wrong shape, or a number is not finite or beyond 2^53;
-        InfeasibleError if nothing satisfies the invariant; NoTableBelowError if the descent finds no
-        table; NumericalError if a family's program was not solved.
+        InfeasibleError if nothing satisfies the invariant; NoTableBelowError if the descent finds
+        no table; NumericalError if a family's program was not solved.
         """
         values = self._checked(y)
         return self._moved(values, self.limits(values) if limits is None else limits, source)
