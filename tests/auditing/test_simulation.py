@@ -81,17 +81,31 @@ def test_mechanisms_that_cannot_be_audited_are_refused():
         audit(cg.condition(noisy(FREE), cg.consistent(PAIR), "tree-mh"))
 
 
+TREE = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+TABLE = cg.Workload.of(cg.Table({"a": ("x", "y"), "b": ("p", "q")}), [(), ("a",), ("b",)])
+
+
 @pytest.mark.parametrize(("share", "passed"), [(1.0, True), (0.5, False)])
-def test_a_best_table_is_audited_by_its_measurements(share, passed):
-    """Working out thousands of tables would take minutes."""
-    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
-    known = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
-    claim = cg.best_table(cg.Additive(cg.DiscreteLaplace(4.0), tree), known).guarantee("substitute")
-    drawn = cg.best_table(cg.Additive(cg.DiscreteLaplace(4.0 * share), tree), known)
+@pytest.mark.parametrize(
+    ("domain", "make", "tables"),
+    [
+        (TREE, cg.best_table, 4),
+        (TABLE, lambda *given: cg.image(*given, integer=True), 64),
+        (TABLE, cg.imaging.topdown_image, 64),
+    ],
+)
+def test_a_table_that_takes_long_is_audited_by_its_measurements(
+    domain, make, tables, share, passed
+):
+    """Working out thousands of tables would take minutes; a few are compared with the invariant."""
+    known = cg.consistent(domain) & cg.exactly([0]) & cg.nonnegative()
+    claim = make(cg.Additive(cg.DiscreteLaplace(4.0), domain), known).guarantee("substitute")
+    drawn = make(cg.Additive(cg.DiscreteLaplace(4.0 * share), domain), known)
     found = cg.audit(
         drawn, neighbours="substitute", method="statistical", draws=20_000, claim=claim
     )
     assert found.passed is passed
     by_name = {finding.check: finding for finding in found.findings}
     assert by_name["invariant, from draws"].passed
+    assert by_name["invariant, from draws"].outputs == tables
     assert "the tables follow from them" in by_name["loss, from draws"].text

@@ -25,6 +25,9 @@ from congenial.auditing.finding import Finding, Pair
 from congenial.auditing.pairs import everyone_moves, pairs_at
 from congenial.auditing.space import Space
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
+from congenial.imaging.solvers.cell_descent import CellDescent
+from congenial.imaging.top_down import TopDown
+from congenial.imaging.update import Imaged
 from congenial.inference.best_table import MOST_WORK, BestTable, work
 from congenial.randomness import Randomness
 from congenial.types import IntArray, Values
@@ -34,9 +37,9 @@ from congenial.types import IntArray, Values
 _SCREENED, _LAWS, _OF_ALL = 512, 400, 2_000_000
 # Number of entries with the largest bounds in a screen, whose pairs are then compared.
 _HARDEST = 3
-# Most best tables of the draws at one dataset, most values of these, and most products of one pass
-# over all tables of an audit.
-_TABLES, _TABLE_VALUES, _TABLE_WORK = 4, 400_000, 2e10
+# Most best tables and most images of the measurements drawn at one dataset, most values of these,
+# and most products of one pass over all best tables of an audit.
+_TABLES, _IMAGES, _TABLE_VALUES, _TABLE_WORK = 4, 64, 400_000, 2e10
 
 
 @dataclass
@@ -46,6 +49,7 @@ class _Seen:
     losses: list[tuple[float, Pair]] = field(default_factory=list)
     laws: list[tuple[float, Pair]] = field(default_factory=list)
     broken: list[tuple[float, Pair]] = field(default_factory=list)
+    tables: int = 0  # Number of releases of each dataset that are compared with the invariant.
     refused: int = 0
     reason: str = ""
 
@@ -115,6 +119,7 @@ def simulated(
             tables = [_tables(mechanism, z, rng) for z in drawn]
             kept = [space.satisfied(z, x).mean() for x, z in zip(pair, tables, strict=True)]
             seen.broken.append((1.0 - float(min(kept)), pair))
+            seen.tables = len(tables[0])
     if not seen.losses:
         raise ArgumentError(
             f"no release could be drawn at any of {len(pairs)} pairs of made-up datasets, since "
@@ -127,7 +132,7 @@ def simulated(
         seen.laws.append((distance, screen.pair))
     what = (
         f"simulated measurements (the tables follow from them{'' if tabled else ', and take long'})"
-        if isinstance(mechanism, BestTable)
+        if _slow(mechanism) is not None
         else "simulated draws"
     )
     return _findings(seen, guarantee, draws, error, each, what)
@@ -151,29 +156,41 @@ def _drawn(
     return None
 
 
-def _of_one(mechanism: Mechanism, x: Values, draws: int, rng: Randomness) -> Values:
-    """Draw releases at one dataset; for a best table, measurements, because tables take long.
+def _slow(mechanism: Mechanism) -> Imaged | TopDown | BestTable | None:
+    """Return a mechanism whose tables take long to make of measurements; None for others.
 
     A table is computed from its measurements alone, so its loss is at most theirs.
     """
-    if isinstance(mechanism, BestTable):
-        return np.asarray(mechanism.measure(x, draws, rng))
-    return np.asarray(mechanism.sample(x, draws, rng))
+    if isinstance(mechanism, Imaged):
+        return None if mechanism.projector.forest else mechanism
+    if isinstance(mechanism, TopDown):
+        return mechanism if isinstance(mechanism.descent, CellDescent) else None
+    return mechanism if isinstance(mechanism, BestTable) else None
+
+
+def _of_one(mechanism: Mechanism, x: Values, draws: int, rng: Randomness) -> Values:
+    """Draw releases at one dataset, or their measurements if tables take long."""
+    slow = _slow(mechanism)
+    return np.asarray(
+        mechanism.sample(x, draws, rng) if slow is None else slow.measure(x, draws, rng)
+    )
 
 
 def _tables(mechanism: Mechanism, drawn: Values, rng: Randomness) -> Values:
-    """Return releases; for measurements of a best table, the tables of the first few."""
-    if isinstance(mechanism, BestTable):
-        return np.array([mechanism.apply(y, rng) for y in drawn[: _tables_each(mechanism)]])
-    return drawn
+    """Return releases; of measurements, the tables of the first few."""
+    slow = _slow(mechanism)
+    if slow is None:
+        return drawn
+    return np.array([slow.apply(y, rng) for y in drawn[: _tables_each(slow)]])
 
 
-def _tables_each(mechanism: BestTable) -> int:
-    return max(1, min(_TABLES, _TABLE_VALUES // mechanism.resolved.n))
+def _tables_each(mechanism: Imaged | TopDown | BestTable) -> int:
+    most = _TABLES if isinstance(mechanism, BestTable) else _IMAGES
+    return max(1, min(most, _TABLE_VALUES // mechanism.resolved.n))
 
 
 def _pairs_with_tables(mechanism: Mechanism, pairs: int) -> int:
-    """Number of pairs whose releases are checked: all, unless tables take long."""
+    """Number of pairs whose releases are checked: all, unless tables take very long."""
     if not isinstance(mechanism, BestTable):
         return pairs
     products = work(mechanism.mechanism)
@@ -198,18 +215,21 @@ def _findings(
     if any(math.isinf(bound) for bound, _ in seen.losses):
         loss += f"; inf where one dataset of a pair is refused alone: {seen.reason}"
     law = f"a lower bound on the distance of draws from the stated marginal laws; {text}"
+    broken = (
+        f"the share of {'tables' if seen.tables < draws else 'draws'} that violate the invariant"
+    )
     checks = [
-        ("loss", seen.losses, guarantee.epsilon, loss),
-        ("law", seen.laws, guarantee.sampler_error, law),
-        ("invariant", seen.broken, 0.0, "the share of draws that violate the invariant"),
+        ("loss", seen.losses, guarantee.epsilon, draws, loss),
+        ("law", seen.laws, guarantee.sampler_error, draws, law),
+        ("invariant", seen.broken, 0.0, seen.tables, broken),
     ]
     out = []
-    for name, values, stated, text in checks:
+    for name, values, stated, outputs, text in checks:
         if values:
             found, pair = max(values, key=itemgetter(0))
             check, passed = f"{name}, from draws", found <= stated
             sentence = f"{text.rstrip('.')}."
-            out.append(Finding(check, passed, found, stated, len(values), draws, pair, sentence))
+            out.append(Finding(check, passed, found, stated, len(values), outputs, pair, sentence))
     return out
 
 
