@@ -42,10 +42,10 @@ def written(names, place):
     files.write_tables(place, ("=all", "-level"), tree, value)
     with (place / files.CSV).open(encoding="utf-8", newline="") as file:
         raw = list(csv.reader(file))
-    found, parquet = files.read_tables(place)
-    assert [n for n, _ in found.columns] == [n for n, _ in parquet.columns]
-    assert found.column("-level")[1:] == parquet.column("-level")[1:] == list(names)
-    assert set(found.column("level_name")) == {"=all", "-level"}
+    table = files.read_table(place)
+    assert files.compare_lines(place / files.CSV, table).same
+    assert table.column("-level")[1:] == list(names)
+    assert set(table.column("level_name")) == {"=all", "-level"}
     return raw
 
 

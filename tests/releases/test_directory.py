@@ -1,4 +1,4 @@
-"""Tables of a release: the names of a path are held once, and lines of any length are seen."""
+"""Tables of a release: any names come back, and other rows, lines and bytes are seen."""
 
 from __future__ import annotations
 
@@ -12,35 +12,57 @@ from congenial.errors import ReleaseError
 from congenial.releases.directory import (
     CSV,
     PARQUET,
-    FileRows,
-    read_tables,
-    same_rows,
+    CsvRows,
+    compare_csv,
+    compare_lines,
+    read_table,
     write_tables,
 )
 
-
-def test_tables_of_many_rows_hold_each_name_of_a_path_once(tmp_path):
-    tree = Tree.from_paths(("all", f"borough {b}", f"{b}.{z}") for b in range(3) for z in range(50))
-    levels = ("root", "borough", "zone")
-    write_tables(tmp_path, levels, tree, np.arange(len(tree)))
-    csv, parquet = read_tables(tmp_path)
-    assert same_rows(csv, parquet) and not same_rows(
-        csv, FileRows(parquet.columns, parquet.rows[1:])
-    )
-    other = [*parquet.rows[:-1], (*parquet.rows[-1][:-1], -1)]
-    assert not same_rows(csv, FileRows(parquet.columns, other))
-    for table in (csv, parquet):
-        assert len({id(row[2]) for row in table.rows}) == 1
-        assert len({id(row[3]) for row in table.rows if row[4]}) == 3
+LEVELS = ("root", "zone")
 
 
-def test_lines_of_different_lengths_are_still_seen(tmp_path):
+def small(place):
+    """Write a small table and return its tree."""
     tree = Tree.from_paths([("all", "a"), ("all", "b")])
-    write_tables(tmp_path, ("root", "zone"), tree, np.array([3, 1, 2]))
+    write_tables(place, LEVELS, tree, np.array([3, 1, 2]))
+    return tree
+
+
+def test_the_csv_file_is_compared_by_its_bytes_and_otherwise_by_its_lines(tmp_path):
+    tree, file = small(tmp_path), tmp_path / CSV
+    table, written = read_table(tmp_path), file.read_text()
+    assert compare_csv(file, table, LEVELS, tree) == CsvRows(same=True, not_integers=0)
+    # other bytes for the same rows
+    file.write_text(written.replace("zone,all,a", 'zone,"all",a').replace("\n", "\r\n"))
+    assert compare_csv(file, table, LEVELS, tree) == CsvRows(same=True, not_integers=0)
+    for new, bad in (
+        (written.replace(",3\n", ",4\n"), 0),
+        (written.replace(",3\n", ",3.0\n"), 1),
+        (written.replace("all,b", "all,c"), 0),
+        (written + "1,zone,all,c,5\n", 0),
+        (written.rsplit("\n", 2)[0] + "\n", 0),
+    ):
+        file.write_text(new)
+        assert compare_csv(file, table, LEVELS, tree) == CsvRows(same=False, not_integers=bad)
+    file.write_text(written)
+    other = table.take(np.array([0, 2, 1]))
+    assert not compare_lines(file, other).same
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [("1,zone\n", "different lengths"), ('1,zone,all,"b"c,3\n', "cannot be read as a table")],
+)
+def test_lines_that_are_no_rows_are_refused(tmp_path, line, why):
+    tree = small(tmp_path)
     with (tmp_path / CSV).open("a") as file:
-        file.write("1,zone\n")
-    with pytest.raises(ReleaseError, match="different lengths"):
-        read_tables(tmp_path)
+        file.write(line)
+    with pytest.raises(ReleaseError, match=why):
+        compare_csv(tmp_path / CSV, read_table(tmp_path), LEVELS, tree)
+    (tmp_path / CSV).write_text("")
+    with pytest.raises(ReleaseError, match="at most 0"):
+        read_table(tmp_path)
 
 
 def test_damaged_bytes_of_a_parquet_table_are_refused_whatever_they_belong_to(tmp_path):
@@ -53,7 +75,7 @@ def test_damaged_bytes_of_a_parquet_table_are_refused_whatever_they_belong_to(tm
         for at in (i for i in range(len(whole)) if whole.startswith(name, i)):
             (tmp_path / PARQUET).write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
             try:
-                read_tables(tmp_path)
+                read_table(tmp_path)
             except ReleaseError as error:
                 causes.add(type(error.__cause__))
     assert RuntimeError in causes and len(causes) > 1
@@ -66,6 +88,7 @@ def test_names_of_any_characters_come_back(tmp_path):
         names = {"".join(draw.choices(alphabet, k=draw.randint(1, 4))) for _ in range(20)}
         tree = Tree.from_paths([("all", name) for name in sorted(names)])
         write_tables(tmp_path, ("root", "zone"), tree, np.arange(len(tree)))
-        csv, parquet = read_tables(tmp_path)
-        assert same_rows(csv, parquet)
-        assert [row[3] for row in parquet.rows[1:]] == sorted(names)
+        table = read_table(tmp_path)
+        assert compare_csv(tmp_path / CSV, table, LEVELS, tree).same
+        assert compare_lines(tmp_path / CSV, table).same
+        assert table.column("zone")[1:] == sorted(names)

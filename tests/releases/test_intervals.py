@@ -38,7 +38,7 @@ def test_under_bounds_there_are_margins_of_exact_counts_alone():
         assert found.margin.tolist() == [0] + [UNKNOWN] * 7
         assert [v.margin for v in found.sums] == [None, 0]
         shown = intervals(model, choose_method(model), found, np.zeros(8, dtype=np.int64))
-        assert shown.columns["lower"] == [0] + [None] * 7
+        assert shown.columns["lower"].objects() == [0] + [None] * 7
         assert shown.sums[0].lower is None and shown.sums[1].upper == 0
 
 

@@ -120,7 +120,7 @@ def test_publishing_both_changes_no_draw_and_costs_nothing(tmp_path):
     one = release(both, tmp_path / "both", base=tmp_path, simulate=3)
     other = release(table, tmp_path / "table", base=tmp_path, simulate=3)
     assert one.certificate.guarantee == other.certificate.guarantee
-    values = [files.read_tables(tmp_path / d)[1].column("value") for d in ("both", "table")]
+    values = [files.read_table(tmp_path / d).column("value") for d in ("both", "table")]
     assert values[0] == values[1]
     assert not any((tmp_path / "table" / name).exists() for name in files.MEASUREMENTS)
 
@@ -154,7 +154,7 @@ def test_conditioning_refuses_measurements_before_anything_is_read(tmp_path, cap
 def test_another_table_does_not_follow_from_the_measurements(pristine, name):
     """Three units moved between two zones of a borough, wherever that is not as close."""
     found = cg.inference.read_measurements(pristine / name)
-    value = np.array(files.read_tables(pristine / name)[1].column("value"))
+    value = np.array(files.read_table(pristine / name).column("value"))
     tree, plan = found.tree, PLANS[name]
     known = found.invariant if name == "free" else found.invariant & cg.nonnegative()
     norm = "l1" if name == "l1" else "l2"
@@ -282,7 +282,7 @@ def test_a_release_without_them_replaces_one_with_them_whole(tmp_path):
 
 def test_a_simulation_is_stamped_in_every_row(tmp_path):
     release(city_plan(tmp_path, "l2"), tmp_path / "out", base=tmp_path, simulate=1)
-    _, table = files.read_tables(tmp_path / "out", files.MEASUREMENTS)
+    table = files.read_table(tmp_path / "out", files.MEASUREMENTS)
     assert set(table.column("note")) == {files.STAMP}
     assert cg.inference.read_measurements(tmp_path / "out").y[0] == sum(TRIPS.values())
     assert failed(tmp_path / "out") == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 import sys
@@ -54,7 +55,7 @@ def read(place):
 
 
 def test_a_release_has_the_values_of_the_table(place, read):
-    rows = files.read_tables(place / "equal" / "out")[1]
+    rows = files.read_table(place / "equal" / "out")
     assert read.values.tolist() == rows.column("value")
     assert [read.levels[v] for v in read.tree.level] == rows.column("level_name")
     assert read.tree.is_consistent(read.values)
@@ -177,9 +178,10 @@ def measured(tmp_path_factory):
 def test_a_whole_release_is_read(measured):
     place, plan = measured
     found = read_files(place, read_certificate(place / files.CERTIFICATE), plan)
-    assert found.values.tolist() == [int(text) for text in found.csv.column("value")]
+    with (place / files.CSV).open(encoding="utf-8", newline="") as file:
+        assert found.values.tolist() == [int(line["value"]) for line in csv.DictReader(file)]
     assert found.tree.is_consistent(found.values)
-    assert len(found.measured_rows[1].rows) == len(found.tree)
+    assert len(found.measured) == len(found.tree)
 
 
 @pytest.mark.parametrize("query", [*DAMAGE, *MEASURED])
@@ -195,4 +197,6 @@ def test_other_tables_are_refused(measured, tmp_path, query):
 
 def test_the_old_name_of_its_files_warns(read):
     with pytest.warns(DeprecationWarning, match="contents is now the release itself"):
-        assert read.contents.parquet is read.parquet
+        assert read.contents.table is read.table
+    with pytest.warns(DeprecationWarning, match="parquet is now table"):
+        assert read.parquet is read.table

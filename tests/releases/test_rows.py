@@ -12,7 +12,7 @@ import pytest
 import congenial as cg
 from congenial.data.counts import count
 from congenial.errors import DataError, ReleaseError, UnsupportedError
-from congenial.releases.directory import PARQUET, read_tables
+from congenial.releases.directory import PARQUET, read_table
 from congenial.releases.model import build_model
 from congenial.releases.rows import workload_of
 from support.cross_tables import (
@@ -104,7 +104,7 @@ def lines_of(place):
 def test_a_release_is_tidy_keeps_its_invariants_and_is_verified(tmp_path, parts):
     found = released(tmp_path, **parts)
     assert all(check.passed for check in cg.verify(tmp_path / "out"))
-    truth, rows = found.parquet.column("truth"), random_rows(1)
+    truth, rows = found.table.column("truth"), random_rows(1)
     lines = lines_of(tmp_path / "out")
     assert len(lines) == len(found.domain)
     for v, line in enumerate(lines):
@@ -120,7 +120,7 @@ def test_a_release_is_tidy_keeps_its_invariants_and_is_verified(tmp_path, parts)
     exact = found.model.resolved.pinned
     assert (np.array(truth)[exact] == found.values[exact]).all()
     assert found.plan.method.name == "conditioning" or (found.values >= 0).all()
-    ends = [np.array(found.parquet.column(c), dtype=float) for c in ("lower", "upper")]
+    ends = [np.array(found.table.column(c), dtype=float) for c in ("lower", "upper")]
     known = ~np.isnan(ends[0])
     assert (ends[0][known] <= found.values[known]).all()
     assert (found.values[known] <= ends[1][known]).all()
@@ -134,7 +134,7 @@ def test_a_table_needs_no_places(tmp_path):
     assert all(check.passed for check in cg.verify(tmp_path / "out"))
     found = cg.read_release(tmp_path / "out")
     assert len(found.domain) == 1 + 2 + 3 + 10
-    for v, truth in enumerate(found.parquet.column("truth")):
+    for v, truth in enumerate(found.table.column("truth")):
         assert truth == counted_by_hand(random_rows(3), found.domain.path(v))
 
 
@@ -143,12 +143,12 @@ def test_a_changed_count_or_row_is_found(tmp_path):
     assert isinstance(found.measurements.y, np.ndarray)
     with pytest.raises(UnsupportedError, match="of a table"):
         _ = found.tree
-    table = read_tables(tmp_path / "out")[1]
-    rows = list(table.rows)
-    for wrong in (rows[:-1], rows[1:], [rows[1], rows[0], *rows[2:]], [rows[0], *rows[:-1]]):
+    table = read_table(tmp_path / "out")
+    rows = np.arange(len(table))
+    for wrong in (rows[:-1], rows[1:], [1, 0, *rows[2:]], [0, *rows[:-1]]):
         with pytest.raises(ReleaseError, match=PARQUET):
-            workload_of(wrong, found.plan, PARQUET)
-    again = workload_of(rows, found.plan, PARQUET)
+            workload_of(table.take(np.array(wrong)), found.plan, PARQUET)
+    again = workload_of(table, found.plan, PARQUET)
     assert again.names == found.domain.names
 
 

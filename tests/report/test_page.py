@@ -21,7 +21,8 @@ from congenial.plan.plan import read_plan
 from congenial.preview.comparison.expected import NotSimulated
 from congenial.releases import directory as files
 from congenial.releases.certificate import read_certificate
-from congenial.releases.directory import STAMP, FileRows
+from congenial.releases.directory import STAMP
+from congenial.releases.file_table import Numbers
 from congenial.releases.making import release
 from congenial.releases.reading import read_release
 from congenial.report.page import embedded, render
@@ -189,14 +190,15 @@ def test_the_same_release_gives_the_same_bytes(place):
 
 def test_the_counts_are_those_of_the_release(place):
     found = read(place / "equal", place / "counts.html").data
-    _, table = files.read_tables(place / "equal")
+    table = files.read_table(place / "equal")
     paths = []
     for at, name in enumerate(found["name"]):
         above = found["parent"][at]
         assert above < at
         paths.append((*(paths[above] if above >= 0 else ()), name))
     shown = dict(zip(paths, found["value"], strict=True))
-    named = {tuple(v for v in row[2:5] if v is not None): row[5:] for row in table.rows}
+    rows = zip(*(table.column(name) for name, _ in table.columns), strict=True)
+    named = {tuple(v for v in row[2:5] if v is not None): row[5:] for row in rows}
     assert shown == {path: row[0] for path, row in named.items()}
     ends = zip(found["lower"], found["upper"], strict=True)
     assert dict(zip(paths, ends, strict=True)) == {path: row[1:] for path, row in named.items()}
@@ -301,16 +303,15 @@ def test_a_hostile_name_stays_text_from_the_rows_to_the_page(tmp_path):
 
 def test_a_count_that_is_not_exact_is_not_called_exact(place):
     found = read_release(place / "bounded")
-    columns = found.parquet.columns
-    for ends in (found.values.tolist(), [None] * len(found.values)):
-        at = [name for name, _ in columns].index("lower")
-        rows = [
-            (*row[:at], end, end, *row[at + 2 :])
-            for row, end in zip(found.parquet.rows, ends, strict=True)
-        ]
-        shown = json.loads(embedded(replace(found, parquet=FileRows(columns, rows))))
-        assert shown["exact"] == [1, *[0] * (len(rows) - 1)]
-        assert shown["lower"] == by_level(found, ends)
+    for known in (np.ones(len(found.values), bool), np.zeros(len(found.values), bool)):
+        ends = Numbers(found.values, known)
+        data = tuple(
+            ends if name in ("lower", "upper") else column
+            for (name, _), column in zip(found.table.columns, found.table.data, strict=True)
+        )
+        shown = json.loads(embedded(replace(found, table=replace(found.table, data=data))))
+        assert shown["exact"] == [1, *[0] * (len(found.values) - 1)]
+        assert shown["lower"] == by_level(found, ends.objects())
 
 
 def by_level(found, column):

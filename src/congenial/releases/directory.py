@@ -7,12 +7,12 @@ import glob
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
-from typing import TypeVar
 
 import duckdb
+import numpy as np
 
 from congenial.data.memory import allowance
 from congenial.data.sources import identifier, literal
@@ -20,10 +20,19 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.durability.signals import uninterrupted
 from congenial.errors import ReleaseError
+from congenial.releases.file_table import (
+    Column,
+    Columns,
+    FileTable,
+    Numbers,
+    Texts,
+    every,
+    repeated,
+    texts_of,
+)
 from congenial.releases.rows import (
     FORMULA,
     NUMBER,
-    Columns,
     cell,
     columns_of,
     key_cells,
@@ -31,8 +40,6 @@ from congenial.releases.rows import (
 )
 from congenial.types import IntArray
 from congenial.wording import show
-
-T = TypeVar("T")
 
 CSV = "release.csv"
 PARQUET = "release.parquet"
@@ -46,8 +53,10 @@ ALWAYS = (CERTIFICATE, *TABLE)
 REPORT = "report.html"
 MEASUREMENTS = (MEASUREMENTS_CSV, MEASUREMENTS_PARQUET)
 ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT)
-# Rows read at a time.
-_BATCH = 100_000
+# Column of the stamp of simulations.
+NOTE = "note"
+# Lines written at a time, and bytes read at a time.
+_LINES, _CHUNK = 10_000, 1 << 20
 # Types of columns that releases have.
 _KINDS = ("BIGINT", "DOUBLE", "VARCHAR")
 # Least bytes of memory per row, and the bytes assumed free where the system does not say.
@@ -57,17 +66,11 @@ MARKER_TEXT = f"{STAMP}\n"
 
 
 @dataclass(frozen=True)
-class FileRows:
-    """A released table as read from a file."""
+class CsvRows:
+    """The comparison of a CSV file with the Parquet file of the same table."""
 
-    columns: Columns
-    # One a node; integers where the column has an integer type, else text or None.
-    rows: list[tuple[object, ...]]
-
-    def column(self, name: str) -> list[object]:
-        """Values of one column, in the order of the rows."""
-        at = [c for c, _ in self.columns].index(name)
-        return [row[at] for row in self.rows]
+    same: bool  # Whether both have the same rows.
+    not_integers: int  # Number of values of the column `value` that are not integers.
 
 
 def release_directory(directory: str | Path) -> Path:
@@ -103,14 +106,14 @@ def write_tables(
     value: IntArray,
     *,
     readings: Sequence[str] = (),
-    intervals: Mapping[str, Sequence[int | None]] | None = None,
+    intervals: Mapping[str, Column] | None = None,
     truth: IntArray | None = None,
     stamped: bool = False,
 ) -> None:
     """Write the released table twice, as CSV and from that as Parquet."""
-    own: dict[str, Sequence[object]] = {"value": value.tolist(), **(intervals or {})}
+    own: dict[str, Column] = {"value": every(value), **(intervals or {})}
     if truth is not None:
-        own["truth"] = truth.tolist()
+        own["truth"] = every(truth)
     write_columns(directory, TABLE, level_names, domain, own, readings=readings, stamped=stamped)
 
 
@@ -119,19 +122,17 @@ def write_columns(
     names: tuple[str, str],
     level_names: Sequence[str],
     domain: Tree | Workload,
-    own: Mapping[str, Sequence[object]],
+    own: Mapping[str, Column],
     *,
     readings: Sequence[str] = (),
     stamped: bool = False,
 ) -> None:
     """Write columns of numbers twice, as CSV and from that as Parquet: a row a count."""
     columns = columns_of(level_names, tuple(own), readings=readings, stamped=stamped)
-    keys, end = key_cells(level_names, domain, readings), f",{STAMP}\n" if stamped else "\n"
-    numbers = [("" if entry is None else str(entry) for entry in column) for column in own.values()]
-    with (directory / names[0]).open("w", encoding="utf-8", newline="") as file:
-        file.write(",".join(cell(name) for name, _ in columns) + "\n")
-        for key, *entries in zip(keys, *numbers, strict=True):
-            file.write(f"{key}{','.join(entries)}{end}")
+    if stamped:
+        own = {**own, NOTE: repeated((STAMP,), np.zeros(len(domain)))}
+    with (directory / names[0]).open("wb") as file:
+        file.writelines(_lines(columns, key_cells(level_names, domain, readings), own))
     types = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns)
     texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
     bare = ", ".join(
@@ -149,18 +150,99 @@ def write_columns(
         )
 
 
-def read_tables(directory: Path, names: tuple[str, str] = TABLE) -> tuple[FileRows, FileRows]:
-    """Read a table of a release from its CSV and from its Parquet file.
+def _lines(columns: Columns, keys: Iterable[str], own: Mapping[str, Column]) -> Iterator[bytes]:
+    """Yield a CSV file, some lines at a time."""
+    yield (",".join(cell(name) for name, _ in columns) + "\n").encode()
+    numbers = (
+        replace(column, words=tuple(map(cell, column.words)))
+        if isinstance(column, Texts)
+        else column
+        for column in own.values()
+    )
+    rows = map(",".join, zip(*(column.cells() for column in numbers), strict=True))
+    lines = (f"{key}{row}\n" for key, row in zip(keys, rows, strict=True))
+    while part := list(islice(lines, _LINES)):
+        yield "".join(part).encode()
 
-    Every CSV value is text, whatever it looks like, and empty text where there is none.
+
+def _quoted(column: Column) -> list[str]:
+    if isinstance(column, Texts):
+        column = replace(column, words=tuple(map(cell, column.words)))
+    return column.cells()
+
+
+def read_table(directory: Path, names: tuple[str, str] = TABLE) -> FileTable:
+    """Read a table of a release from its Parquet file, within the size of its CSV file."""
+    path = directory / names[0]
+    try:
+        with path.open("rb") as file:
+            lines = sum(part.count(b"\n") for part in iter(lambda: file.read(_CHUNK), b""))
+    except OSError as error:
+        raise ReleaseError(f"{path.name} cannot be read; get the release anew.") from error
+    return _read_parquet(directory / names[1], rows=lines, text=path.stat().st_size)
+
+
+def compare_csv(
+    path: Path,
+    table: FileTable,
+    level_names: Sequence[str],
+    domain: Tree | Workload,
+    *,
+    readings: Sequence[str] = (),
+) -> CsvRows:
+    """Compare a CSV file with the Parquet file of the same table, whose rows are a domain's counts.
+
+    A CSV file with the bytes that this version writes holds the same rows. Only another one is read
+    line by line.
+
+    Raises ReleaseError if the CSV file is no table, or has other columns.
     """
-    csv, parquet = (directory / name for name in names)
-    found = _read_csv(csv)
-    # a CSV file is as large as its text, which bounds the text of the same table in Parquet
-    return found, _read_parquet(parquet, rows=len(found.rows), text=csv.stat().st_size)
+    keys = len(columns_of(level_names, (), readings=readings, stamped=False))
+    own = {name: table[name] for name, _ in table.columns[keys:]}
+    written = _lines(table.columns, key_cells(level_names, domain, readings), own)
+    try:
+        with path.open("rb") as file:
+            if all(file.read(len(part)) == part for part in written) and not file.read(1):
+                return CsvRows(same=True, not_integers=0)
+        return compare_lines(path, table)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ReleaseError(
+            f"{path.name} cannot be read as a table; get the release anew."
+        ) from error
 
 
-def read_table(path: Path) -> FileRows:
+def compare_lines(path: Path, table: FileTable) -> CsvRows:
+    """Compare a CSV file with a table line by line."""
+    header, value = [name for name, _ in table.columns], -1
+    same, bad, rows = True, 0, 0
+    theirs = zip(*(column.cells() for column in table.data), strict=True)
+    with path.open(encoding="utf-8", newline="") as file:
+        for line in csv.reader(file, strict=True):
+            cells = tuple(map(without_apostrophe, line))
+            if len(cells) != len(header):
+                raise ReleaseError(
+                    f"{path.name} has lines of different lengths or other columns; get the release "
+                    "anew."
+                )
+            if value < 0:
+                if list(cells) != header:
+                    raise ReleaseError(f"{path.name} has other columns than the Parquet file.")
+                value = header.index("value") if "value" in header else len(header)
+                continue
+            rows += 1
+            same = same and next(theirs, None) == cells
+            bad += value < len(header) and not _is_integer(cells[value])
+    if value < 0:
+        raise ReleaseError(f"{path.name} has no line; get the release anew.")
+    return CsvRows(same=same and rows == len(table), not_integers=bad)
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit()
+
+
+def read_file(path: Path) -> FileTable:
     """Read a Parquet file as a table."""
     memory = allowance() or _MEMORY
     return _read_parquet(path, rows=memory // _ROW, text=memory)
@@ -172,42 +254,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def same_rows(csv: FileRows, parquet: FileRows) -> bool:
-    """Whether two tables hold the same rows, that of the CSV as text."""
-    return len(csv.rows) == len(parquet.rows) and all(
-        line == tuple("" if value is None else str(value) for value in row)
-        for line, row in zip(csv.rows, parquet.rows, strict=True)
-    )
-
-
-def _sharing(rows: Iterable[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-    """Yield rows that share equal objects with the row before, which saves most of the memory."""
-    last: tuple[T, ...] = ()
-    for row in rows:
-        if len(row) == len(last):
-            last = tuple([b if a == b else a for a, b in zip(row, last, strict=True)])
-        else:
-            last = tuple(row)
-        yield last
-
-
-def _read_csv(path: Path) -> FileRows:
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            read = csv.reader(file, strict=True)
-            lines = list(_sharing(tuple(map(without_apostrophe, line)) for line in read))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ReleaseError(
-            f"{path.name} cannot be read as a table; get the release anew."
-        ) from error
-    if not lines or any(len(line) != len(lines[0]) for line in lines):
-        raise ReleaseError(
-            f"{path.name} has lines of different lengths or none; get the release anew."
-        )
-    return FileRows(tuple((name, "VARCHAR") for name in lines[0]), list(lines[1:]))
-
-
-def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
+def _read_parquet(path: Path, *, rows: int, text: int) -> FileTable:
     """Read a table within limits: a small Parquet file may declare any number of rows."""
     try:
         with _connect() as connection, uninterrupted(connection.interrupt):
@@ -229,13 +276,25 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
                         f"{path.name} holds {found_size:,} {what}, and there can be at most "
                         f"{most:,}; get the release anew."
                     )
-            found = connection.execute(f"SELECT * {source}")
-            batches = iter(lambda: found.fetchmany(_BATCH), [])
-            return FileRows(columns, list(_sharing(chain.from_iterable(batches))))
+            return FileTable(
+                columns, tuple(_column(connection, name, kind, source) for name, kind in columns)
+            )
     except (duckdb.Error, RuntimeError) as error:  # RuntimeError: text that is not UTF-8
         raise ReleaseError(
             f"{path.name} cannot be read as a table; get the release anew."
         ) from error
+
+
+def _column(connection: duckdb.DuckDBPyConnection, name: str, kind: str, source: str) -> Column:
+    """Read one column, so that texts of one column at a time are held twice."""
+    found = connection.execute(f"SELECT {identifier(name)} {source}").fetchnumpy()
+    array = next(iter(found.values()))
+    known = ~np.ma.getmaskarray(array)
+    if kind == "VARCHAR":
+        return texts_of(
+            [v if k else None for v, k in zip(np.ma.getdata(array), known, strict=True)]
+        )
+    return Numbers(np.where(known, np.ma.getdata(array), 0), known)
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

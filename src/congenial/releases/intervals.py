@@ -25,6 +25,7 @@ from congenial.releases.accuracy import (
     estimates,
     levels,
 )
+from congenial.releases.file_table import Column, Numbers
 from congenial.releases.model import Model
 from congenial.types import BoolArray, IntArray
 
@@ -61,12 +62,15 @@ class Intervals:
     sums: tuple[SumInterval, ...]
 
     @property
-    def columns(self) -> dict[str, list[int | None]]:
+    def columns(self) -> dict[str, Column]:
         """The ends as columns of the released table, by name."""
-        found = {"lower": _column(self.lower, self.known), "upper": _column(self.upper, self.known)}
+        found: dict[str, Column] = {
+            "lower": Numbers(self.lower, self.known),
+            "upper": Numbers(self.upper, self.known),
+        }
         if self.lower_all is not None and self.upper_all is not None:
-            found["level_lower"] = _column(self.lower_all, self.known_all)
-            found["level_upper"] = _column(self.upper_all, self.known_all)
+            found["level_lower"] = Numbers(self.lower_all, self.known_all)
+            found["level_upper"] = Numbers(self.upper_all, self.known_all)
         return found
 
 
@@ -279,10 +283,6 @@ def as_likely(model: Model, value: IntArray, at: IntArray, stated: Ends, found: 
         if own < other - _CLOSE:
             return False
     return True
-
-
-def _column(ends: IntArray, known: BoolArray) -> list[int | None]:
-    return [v if k else None for v, k in zip(ends.tolist(), known.tolist(), strict=True)]
 
 
 def _names(model: Model, nodes: list[int]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from congenial.releases.accuracy import Margins, margins
 from congenial.releases.atomic_directory import write_aside
 from congenial.releases.certificate import Certificate, certify, write_certificate
 from congenial.releases.intervals import Intervals, intervals, state
-from congenial.releases.measurements import measurement_rows
+from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.releases.shared_facts import hash_of_shared_facts
 from congenial.releases.specification import LevelAlpha, Simulation
@@ -319,7 +319,7 @@ def _write_tables(
             files.MEASUREMENTS,
             plan.place_names,
             model.domain,
-            measurement_rows(model.mechanism, model.resolved.pinned, drawn.measurements),
+            measurement_columns(model.mechanism, model.resolved.pinned, drawn.measurements),
             readings=readings,
             stamped=stamped,
         )

@@ -15,7 +15,7 @@ from congenial.noise.additive import Additive
 from congenial.noise.law import find_law, law_names
 from congenial.plan.cross_table import MARGIN
 from congenial.releases import directory as files
-from congenial.releases.directory import FileRows
+from congenial.releases.file_table import FileTable, Numbers, Texts, repeated
 from congenial.releases.rows import tree_of
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -85,7 +85,7 @@ def read_measurements(path: str | Path) -> Measurements:
             f"{file} does not exist; give the directory of a release whose plan has publish = "
             "['table', 'measurements'] under [release]."
         )
-    table = files.read_table(file)
+    table = files.read_file(file)
     names = [name for name, _ in table.columns]
     own = [name for name in names if name != "note"][-3:]
     if names[:2] != ["level", "level_name"] or own != [*COLUMNS]:
@@ -98,21 +98,21 @@ def read_measurements(path: str | Path) -> Measurements:
             f"{file} has measurements of a table's margins; take the `measurements` of "
             "read_release(directory), which knows the table."
         )
-    tree = tree_of(table.rows, names[2 : names.index("measurement")], file.name)
+    tree = tree_of(table, names[2 : names.index("measurement")], file.name)
     return measurements_of(table, tree, file.name)
 
 
-def measurements_of(table: FileRows, domain: Tree | Workload, what: str) -> Measurements:
+def measurements_of(table: FileTable, domain: Tree | Workload, what: str) -> Measurements:
     """Return the measurements in the rows of a file, which are those of a domain."""
-    noise = np.array([str(law) for law in table.column("noise")])
+    noise = table.texts("noise")
     y, scale = (
-        np.array([np.nan if v is None else v for v in table.column(name)], dtype=np.float64)
-        for name in ("measurement", "scale")
+        np.where(numbers.known, numbers.values, np.nan)
+        for numbers in (table.numbers("measurement"), table.numbers("scale"))
     )
-    exact = noise == EXACT
-    noisy = ~(exact | (noise == NOT_MEASURED))
-    laws = set(noise[noisy].tolist())
-    law = laws.pop() if len(laws) == 1 else ""
+    exact, none = (noise.codes == noise.code([word])[0] for word in (EXACT, NOT_MEASURED))
+    noisy = ~(exact | none)
+    laws = np.unique(noise.codes[noisy])
+    law = noise.words[laws[0]] if laws.size == 1 and laws[0] >= 0 else ""
     if law not in law_names() or not (scale[noisy] > 0.0).all() or np.isnan(y[noisy | exact]).any():
         raise ReleaseError(
             f"{what} has a measurement without its number or the law or scale of its noise; give "
@@ -125,16 +125,15 @@ def measurements_of(table: FileRows, domain: Tree | Workload, what: str) -> Meas
     return Measurements(y, mechanism, known, domain)
 
 
-def measurement_rows(
+def measurement_columns(
     mechanism: Additive, pinned: BoolArray, y: IntArray
-) -> dict[str, list[int | None] | list[str] | list[float | None]]:
+) -> dict[str, Numbers | Texts]:
     """Return the columns of the measurements, by name."""
     scales = mechanism.scales
     noisy = np.isfinite(scales) & ~pinned
-    has = (noisy | pinned).tolist()
-    noise = np.where(noisy, mechanism.noise.name, np.where(pinned, EXACT, NOT_MEASURED))
+    kind = np.where(noisy, 0, np.where(pinned, 1, 2))
     return {
-        "measurement": [v if h else None for v, h in zip(y.tolist(), has, strict=True)],
-        "noise": noise.tolist(),
-        "scale": [s if m else None for s, m in zip(scales.tolist(), noisy.tolist(), strict=True)],
+        "measurement": Numbers(y, noisy | pinned),
+        "noise": repeated((mechanism.noise.name, EXACT, NOT_MEASURED), kind),
+        "scale": Numbers(np.where(noisy, scales, 1.0), noisy),
     }

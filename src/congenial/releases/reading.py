@@ -28,11 +28,11 @@ from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
 from congenial.releases.certificate import Certificate, read_certificate, stated_plan
-from congenial.releases.directory import FileRows
+from congenial.releases.file_table import Columns, FileTable, different
 from congenial.releases.intervals import interval_columns, posterior_of_table
 from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
 from congenial.releases.model import Model, build_model, choose_method
-from congenial.releases.rows import Columns, columns_of, tree_of, workload_of
+from congenial.releases.rows import columns_of, tree_of, workload_of
 from congenial.types import IntArray
 
 # A larger count shows a damaged file. Sums of 1,023 counts of this size fit into 64 bits.
@@ -53,10 +53,10 @@ class Release:
         The nodes, or the queries of a table, in the order of the released table.
     values : ndarray of int64, shape (n,)
         Released counts.
-    csv, parquet : FileRows
-        The table in both files: the same rows, if nothing is wrong with the release.
-    measured_rows : tuple of FileRows, or None
-        CSV and Parquet of the measurements; None if they are not published.
+    table : FileTable
+        The released table, from its Parquet file.
+    measured : FileTable or None
+        The measurements, from their Parquet file; None if they are not published.
     """
 
     directory: Path
@@ -64,10 +64,10 @@ class Release:
     plan: Plan
     domain: Tree | Workload
     values: IntArray
-    csv: FileRows
-    parquet: FileRows
-    measured_rows: tuple[FileRows, FileRows] | None
+    table: FileTable
+    measured: FileTable | None
     contents = renamed("contents", "the release itself", lambda release: release)
+    parquet = renamed("parquet", "table")
 
     def __repr__(self) -> str:
         # the tables would take thousands of lines in a notebook
@@ -112,9 +112,9 @@ class Release:
     @cached_property
     def measurements(self) -> Measurements | None:
         """The noisy measurements of the release; None if they are not published."""
-        if self.measured_rows is None:
+        if self.measured is None:
             return None
-        return measurements_of(self.measured_rows[1], self.domain, files.MEASUREMENTS_PARQUET)
+        return measurements_of(self.measured, self.domain, files.MEASUREMENTS_PARQUET)
 
     @cached_property
     def under_prior(self) -> Certified:
@@ -289,53 +289,50 @@ def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
     stamped = simulation is not None
     ends = interval_columns(simultaneous=plan.accuracy.simultaneous)
     truth = ("truth",) if simulation is not None and simulation.with_truth else ()
-    csv, parquet = _read(place, plan, files.TABLE, ("value", *ends, *truth), stamped=stamped)
-    rows, domain = parquet.rows, _domain(plan, parquet)
-    if any(row[2] != plan.hierarchy.root for row in rows):
+    table = _read(place, plan, files.TABLE, ("value", *ends, *truth), stamped=stamped)
+    if not plan.counted_tables:
+        domain: Tree | Workload = tree_of(table, plan.place_names, files.PARQUET)
+    else:
+        domain = workload_of(table, plan, files.PARQUET)
+    if set(table.texts(plan.place_names[0]).words) != {plan.hierarchy.root}:
         raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
-    if any(v is None for name in ("value", *truth) for v in parquet.column(name)):
+    if not all(table.numbers(name).known.all() for name in ("value", *truth)):
         raise ReleaseError(f"{files.PARQUET} has a row without a value.")
     measured = None
     if plan.release.measurements:
         measured = _read(place, plan, files.MEASUREMENTS, COLUMNS, stamped=stamped)
-        named = [name for name, _ in parquet.columns].index("value")  # number of columns of keys
-        own = measured[1].rows
-        if len(own) != len(rows) or any(
-            one[:named] != row[:named] for one, row in zip(own, rows, strict=True)
+        keys = [name for name, _ in table.columns]
+        keys = keys[: keys.index("value")]
+        if len(measured) != len(table) or any(
+            different(measured[name], table[name]).any() for name in keys
         ):
             raise ReleaseError(
                 f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
                 "order."
             )
-    values = np.array(parquet.column("value"), dtype=np.int64)
-    return Release(place, certificate, plan, domain, values, csv, parquet, measured)
-
-
-def _domain(plan: Plan, parquet: FileRows) -> Tree | Workload:
-    if not plan.counted_tables:
-        return tree_of(parquet.rows, plan.place_names, files.PARQUET)
-    return workload_of(parquet.rows, plan, files.PARQUET)
+    values = np.asarray(table.numbers("value").values, dtype=np.int64)
+    return Release(place, certificate, plan, domain, values, table, measured)
 
 
 def _read(
     place: Path, plan: Plan, names: tuple[str, str], own: Sequence[str], *, stamped: bool
-) -> tuple[FileRows, FileRows]:
-    """Read a CSV and a Parquet file; refuse columns that the plan does not give."""
-    csv, parquet = files.read_tables(place, names)
+) -> FileTable:
+    """Read a table; refuse columns that the plan does not give."""
+    table = files.read_table(place, names)
     expected = columns_of(plan.place_names, own, readings=plan.reading_columns, stamped=stamped)
-    if parquet.columns != expected:
+    if table.columns != expected:
         raise ReleaseError(
-            f"{names[1]} has the columns {_named(parquet.columns)}; the plan gives "
+            f"{names[1]} has the columns {_named(table.columns)}; the plan gives "
             f"{_named(expected)}."
         )
-    if [n for n, _ in csv.columns] != [n for n, _ in expected]:
-        raise ReleaseError(f"{names[0]} has other columns than {names[1]}.")
     for column in {"value", "truth", "measurement"} & {*own}:
-        if any(isinstance(v, int) and abs(v) > _MOST for v in parquet.column(column)):
+        found = table.numbers(column)
+        # the least integer of 64 bits has no positive counterpart
+        if ((found.values > _MOST) | (found.values < -_MOST)).any():
             raise ReleaseError(
                 f"{names[1]} has a {column} beyond 2^53, which no count of rows comes near."
             )
-    return csv, parquet
+    return table
 
 
 def _named(columns: Columns) -> str:

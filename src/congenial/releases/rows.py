@@ -8,7 +8,7 @@ attribute or group of that margin. Other columns are empty.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar, cast
 
 import numpy as np
@@ -19,10 +19,10 @@ from congenial.domain.workload import Workload
 from congenial.errors import ReleaseError, StructureError
 from congenial.plan.cross_table import MARGIN, TABLE_OF, margin_text
 from congenial.plan.plan import Plan
+from congenial.releases.file_table import Columns, FileTable, Texts
+from congenial.types import IntArray
 
 T = TypeVar("T", str, tuple[object, ...])
-# Name and DuckDB type of each column.
-Columns = tuple[tuple[str, str], ...]
 
 # The first pattern is text that a spreadsheet would run as a formula, after any apostrophes. The
 # second is numbers, which only look like formulas. The CSV file puts one apostrophe before such
@@ -61,60 +61,119 @@ def key_cells(
     return _paths(level_names, domain)
 
 
-def tree_of(rows: Sequence[tuple[object, ...]], level_names: Sequence[str], what: str) -> Tree:
+def tree_of(table: FileTable, level_names: Sequence[str], what: str) -> Tree:
     """Rebuild the tree of a table of nodes, in the order of its rows."""
-    names = tuple(level_names)
-    if not rows:
+    if not len(table):
         raise ReleaseError(f"{what} holds no row.")
-    paths: list[tuple[object, ...]] = []
-    for at, row in enumerate(rows):
-        parts = row[2 : 2 + len(names)]
-        path = tuple(part for part in parts if part is not None)
-        if not path or parts[: len(path)] != path:
-            raise ReleaseError(f"row {at + 1} of {what} has a gap in its path.")
-        if row[:2] != (len(path) - 1, names[len(path) - 1]):
-            raise ReleaseError(f"the row of {_shown(path)} names another level than its path has.")
-        paths.append(path)
-    index = {path: at for at, path in enumerate(paths)}
-    for at, path in enumerate(paths):
-        if index[path] != at:
-            raise ReleaseError(f"the node {_shown(path)} has more than one row.")
-        if len(path) > 1 and path[:-1] not in index:
-            raise ReleaseError(f"the node {_shown(path)} has no row for its parent.")
-    parents = [index[path[:-1]] if len(path) > 1 else -1 for path in paths]
+    path = [table.texts(name) for name in level_names]
+    length, prefix = _prefixes(path, what)
+    level, named = table.numbers("level"), table.texts("level_name")
+    own = named.code(level_names)[length - 1]
+    wrong = np.flatnonzero(~level.known | (level.values != length - 1) | (named.codes != own))
+    if wrong.size:
+        shown = _path_of(path, int(wrong[0]))
+        raise ReleaseError(f"the row of {shown} names another level than its path has.")
+    parents = np.full(len(table), -1, dtype=np.int64)
+    labels = np.empty(len(table), dtype=object)
+    above = np.zeros(0, dtype=np.int64)
+    for depth, (texts, number) in enumerate(zip(path, prefix, strict=True), start=1):
+        here = np.flatnonzero(length == depth)
+        place = np.full(int(number.max()) + 2, -1, dtype=np.int64)
+        place[number[here]] = here
+        twice = here[place[number[here]] != here]
+        if twice.size:
+            shown = _path_of(path, int(twice[0]))
+            raise ReleaseError(f"the node {shown} has more than one row.")
+        if depth > 1:
+            parents[here] = above[prefix[depth - 2][here]]
+            alone = here[parents[here] < 0]
+            if alone.size:
+                shown = _path_of(path, int(alone[0]))
+                raise ReleaseError(f"the node {shown} has no row for its parent.")
+        labels[here] = np.array([*texts.words, None], dtype=object)[texts.codes[here]]
+        above = place
     try:
-        return Tree.from_parents(
-            np.array(parents, dtype=np.int64), [str(path[-1]) for path in paths]
-        )
+        return Tree.from_parents(parents, labels.tolist())
     except StructureError as error:
         raise ReleaseError(f"the rows of {what} are no tree: {error}") from None
 
 
-def workload_of(rows: Sequence[tuple[object, ...]], plan: Plan, what: str) -> Workload:
+def _prefixes(path: Sequence[Texts], what: str) -> tuple[IntArray, list[IntArray]]:
+    """Return the length of each row's path, and for each level a number of the path down to it.
+
+    Rows with the same path down to a level have the same number there; -1 for shorter paths.
+    """
+    known = np.array([texts.codes >= 0 for texts in path])
+    length = known.sum(axis=0)
+    gaps = np.flatnonzero((length == 0) | (known[1:] & ~known[:-1]).any(axis=0))
+    if gaps.size:
+        raise ReleaseError(f"row {gaps[0] + 1} of {what} has a gap in its path.")
+    out: list[IntArray] = []
+    for texts in path:
+        number = texts.codes.astype(np.int64)
+        if out:
+            both = np.where(number < 0, -1, out[-1] * len(texts.words) + number)
+            different, number = np.unique(both, return_inverse=True)
+            number = number - int(different[0] < 0)
+        out.append(number)
+    return length, out
+
+
+def workload_of(table: FileTable, plan: Plan, what: str) -> Workload:
     """Rebuild the queries of a released table; refuse rows that are not those of the plan.
 
     The places are those of the deepest level, in the order of their rows.
     """
     names = plan.place_names
-    found = dict.fromkeys(row[2 : 2 + len(names)] for row in rows if row[0] == len(names) - 1)
-    paths = [tuple(str(part) for part in path if part is not None) for path in found]
-    if not paths or any(len(path) < len(names) for path in paths):
+    path = [table.texts(name) for name in names]
+    deepest = np.flatnonzero(table.numbers("level").values == len(names) - 1)
+    if not deepest.size or any((texts.codes[deepest] < 0).any() for texts in path):
         raise ReleaseError(f"{what} has no count at {names[-1]}, or one without a place.")
+    of_places = [texts.take(deepest) for texts in path]
+    first = np.sort(np.unique(_prefixes(of_places, what)[1][-1], return_index=True)[1])
+    columns = (texts.take(first).cells() for texts in of_places)
     try:
-        workload = cast(Workload, plan.domain(Tree.from_paths(paths)))
+        workload = cast(Workload, plan.domain(Tree.from_paths(zip(*columns, strict=True))))
     except StructureError as error:
         raise ReleaseError(f"the places of {what} are no tree: {error}") from None
-    if len(rows) != len(workload):
+    if len(table) != len(workload):
         raise ReleaseError(
-            f"{what} has {len(rows):,} rows, and the plan's table has {len(workload):,} counts "
+            f"{what} has {len(table):,} rows, and the plan's table has {len(workload):,} counts "
             "at these places."
         )
-    for at, (row, key) in enumerate(
-        zip(rows, _keys(workload, plan.reading_columns, tuple), strict=True)
-    ):
-        if row[: len(key)] != key:
-            raise ReleaseError(f"row {at + 1} of {what} is not the count that the plan has there.")
+    for at in _other_rows(table, workload, plan.reading_columns):
+        raise ReleaseError(f"row {at + 1} of {what} is not the count that the plan has there.")
     return workload
+
+
+def _other_rows(table: FileTable, workload: Workload, readings: Sequence[str]) -> IntArray:
+    """Rows of a table that do not name the query of a workload in their place."""
+    places = 1 + len(workload.tables[0].level_names)
+    texts = [table.texts(name) for name, _ in table.columns[1 : 2 + places + len(readings)]]
+    level = table.numbers("level")
+    differ, start = ~level.known, 0
+    of_level: dict[int, list[IntArray]] = {}
+    for block in workload.blocks:
+        row, column = np.nonzero(block.ids >= 0)
+        here = slice(start, start + row.size)
+        differ[here] |= level.values[here] != block.level
+        if block.level not in of_level:  # tables of one plan have the same places
+            cells = zip(*(place[1:] for place in _places(block)), strict=True)
+            of_level[block.level] = _codes(texts[:places], cells)
+        by_class = _codes(texts[places:], zip(*_classes(block, readings), strict=True))
+        for k, text in enumerate(texts):
+            own = of_level[block.level][k][row] if k < places else by_class[k - places][column]
+            differ[here] |= text.codes[here] != own
+        start = here.stop
+    return np.flatnonzero(differ)
+
+
+def _codes(texts: Sequence[Texts], cells: Iterable[Sequence[object]]) -> list[IntArray]:
+    """Return the codes of the cells of some columns."""
+    return [
+        np.asarray(text.code(cast("Sequence[str | None]", given)))
+        for text, given in zip(texts, cells, strict=True)
+    ]
 
 
 def cell(text: str) -> str:
@@ -191,5 +250,6 @@ def _is_formula(text: str) -> bool:
     return bool(re.search(FORMULA, text)) and not re.fullmatch(NUMBER, text)
 
 
-def _shown(path: tuple[object, ...]) -> str:
-    return "/".join(map(str, path))
+def _path_of(path: Sequence[Texts], row: int) -> str:
+    codes = (int(texts.codes[row]) for texts in path)
+    return "/".join(t.words[c] for t, c in zip(path, codes, strict=True) if c >= 0)

@@ -89,10 +89,7 @@ def embedded(release: Release) -> str:
     rank[order] = np.arange(len(domain))
     parents, names = _shown_in(domain)
     above = parents[order]
-    lower, upper = (
-        [end if isinstance(end, int) else None for end in (ends[v] for v in order)]
-        for ends in map(release.parquet.column, ("lower", "upper"))
-    )
+    lower, upper = (release.table.numbers(end).take(order).objects() for end in ("lower", "upper"))
     measured = None
     if release.measurements is not None:
         measured = [None if np.isnan(y) else int(y) for y in release.measurements.y[order]]
@@ -187,8 +184,8 @@ def _expected(errors: FloatArray | NotSimulated, release: Release) -> str:
 def _reach(release: Release) -> FloatArray:
     """Distance from each released count to the farther end of its interval; inf without one."""
     ends = [
-        np.array([np.inf if v is None else v for v in release.parquet.column(name)], dtype=float)
-        for name in ("lower", "upper")
+        np.where(numbers.known, numbers.values, np.inf)
+        for numbers in map(release.table.numbers, ("lower", "upper"))
     ]
     return np.asarray(
         np.maximum(np.abs(release.values - ends[0]), np.abs(ends[1] - release.values))

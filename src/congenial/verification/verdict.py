@@ -31,10 +31,10 @@ from congenial.releases.certificate import (
     read_certificate,
     stated_plan,
 )
-from congenial.releases.directory import STAMP, FileRows
+from congenial.releases.file_table import FileTable, different
 from congenial.releases.format_1 import FORMAT_1
 from congenial.releases.intervals import Intervals, as_likely, intervals, state
-from congenial.releases.measurements import measurement_rows
+from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model, claim
 from congenial.releases.reading import Release, read_files
 from congenial.releases.sentences import unprotected_texts
@@ -46,7 +46,7 @@ from congenial.releases.specification import (
     specify,
 )
 from congenial.types import IntArray
-from congenial.verification.checks import TOLERANCE, Check, close, compare, judged
+from congenial.verification.checks import TOLERANCE, Check, compare, judged
 from congenial.wording import joined, show
 
 # Seed for the ties that `verify` breaks when it repeats imaging.
@@ -127,12 +127,21 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
     try:
         release = read_files(place, certificate, plan)
+        rows = _compared(release, release.table, files.CSV)
+        of_measurements = None
+        if release.measured is not None:
+            of_measurements = _compared(release, release.measured, files.MEASUREMENTS_CSV)
     except ReleaseError as error:
         yield Check("table", False, str(error))
         return
     yield Check("table", True, _listed(release))
-    for check in (_same_rows, _leaves, _integers, _additive, _bounds):
-        yield check(release)
+    differ = "hold different rows, or a value that is not an integer"
+    yield judged("CSV and Parquet", rows.same, "hold the same rows", differ)
+    yield _leaves(release)
+    others = f"{rows.not_integers} values of the CSV are not integers"
+    yield judged("integers", not rows.not_integers, "every value is an integer", others)
+    yield _additive(release)
+    yield _bounds(release)
     yield _measurement_files(place, release)
     try:
         least = release.mechanism.error_bound
@@ -151,7 +160,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     )
     if certificate.ledger is not None or plan.privacy.ledger is not None:
         yield _debit(certificate, plan, ledger or beside(place, plan.privacy.ledger))
-    yield from _measurements(release)
+    yield from _measurements(release, of_measurements)
     yield check_intervals(release)
     yield _simulation(place, release)
 
@@ -198,10 +207,12 @@ def _plan_hash(certificate: Certificate) -> Check:
     return judged("plan hash", same, text, "the plan changed since the release")
 
 
-def _same_rows(release: Release) -> Check:
-    same = files.same_rows(release.csv, release.parquet)
-    differ = "hold different rows, or a value that is not an integer"
-    return judged("CSV and Parquet", same, "hold the same rows", differ)
+def _compared(release: Release, table: FileTable, name: str) -> files.CsvRows:
+    plan = release.plan
+    names, readings = plan.place_names, plan.reading_columns
+    return files.compare_csv(
+        release.directory / name, table, names, release.domain, readings=readings
+    )
 
 
 def _leaves(release: Release) -> Check:
@@ -213,34 +224,25 @@ def _leaves(release: Release) -> Check:
     return judged("levels", short == 0, "every branch reaches the deepest level", missing)
 
 
-def _integers(release: Release) -> Check:
-    # the Parquet column is BIGINT, which was checked with the columns
-    at = [name for name, _ in release.csv.columns].index("value")
-    bad = sum(1 for row in release.csv.rows if not _is_integer(row[at]))
-    others = f"{bad} values of the CSV are not integers"
-    return judged("integers", bad == 0, "every value is an integer", others)
-
-
-def _is_integer(text: object) -> bool:
-    digits = str(text).removeprefix("-")
-    return digits.isascii() and digits.isdigit()
-
-
 def _additive(release: Release) -> Check:
-    # sums of Python integers cannot overflow, whatever the file says
-    domain, value = release.domain, [int(v) for v in release.values]
-    sums, below = domain.sums, dict.fromkeys(domain.sums.totals.tolist(), 0)
-    totals = sums.totals[sums.sum_of_part].tolist()
-    for total, part in zip(totals, sums.parts.tolist(), strict=True):
-        below[total] += value[part]
-    wrong = [total for total, found in below.items() if found != value[total]]
+    domain, value = release.domain, release.values
+    sums = domain.sums
+    # values and sums of more parts than fit into 64 bits are split into two parts of 32
+    halves = np.stack([value >> 32, value & (2**32 - 1)])
+    below = np.zeros((2, len(domain)), dtype=np.int64)
+    for half, out in zip(halves, below, strict=True):
+        np.add.at(out, sums.totals[sums.sum_of_part], half[sums.parts])
+    below[0] += below[1] >> 32
+    below[1] &= 2**32 - 1
+    wrong = sums.totals[(below != halves)[:, sums.totals].any(axis=0)]
     kind, parts = (
         ("margins", "parts") if isinstance(domain, Workload) else ("inner nodes", "children")
     )
-    if wrong:
-        shown = "/".join(domain.path(wrong[0]))
+    if wrong.size:
+        shown = "/".join(domain.path(int(wrong[0])))
         return Check("additivity", False, f"{shown} is not the sum of its {parts}")
-    return Check("additivity", True, f"all {len(below)} {kind} are the sums of their {parts}")
+    count = np.unique(sums.totals).size
+    return Check("additivity", True, f"all {count} {kind} are the sums of their {parts}")
 
 
 def _bounds(release: Release) -> Check:
@@ -347,21 +349,20 @@ def _measurement_files(place: Path, release: Release) -> Check:
     return Check("measurement files", True, text)
 
 
-def _measurements(release: Release) -> Iterator[Check]:
+def _measurements(release: Release, rows: files.CsvRows | None) -> Iterator[Check]:
     """Check the measurements, and that the table follows from them."""
     fitted = release.certificate.prior is not None or isinstance(release.mechanism, BestTable)
-    if release.measured_rows is None:
+    if release.measured is None or rows is None:
         if fitted:
             yield _prior(release)
         return
-    name, model = "measurements", release.model
-    csv, parquet = release.measured_rows
-    if not files.same_rows(csv, parquet):
+    name, model, table = "measurements", release.model, release.measured
+    if not rows.same:
         yield Check(name, False, "the CSV and the Parquet file have different rows")
         return
-    y, pinned = _measured(parquet), model.resolved.pinned
-    own = measurement_rows(model.mechanism, pinned, y)
-    if not close(own, {name: parquet.column(name) for name in own}):
+    y, pinned = _measured(table), model.resolved.pinned
+    own = measurement_columns(model.mechanism, pinned, y)
+    if any(different(column, table[name]).any() for name, column in own.items()):
         text = "a measurement is missing, or its noise does not follow from the plan"
         yield Check(name, False, text)
         return
@@ -442,7 +443,7 @@ def check_intervals(release: Release) -> Check:
         known = margins(model, release.mechanism)
     except CongenialError as error:
         return Check(name, False, f"none follow from the plan: {error}")
-    measured = None if release.measured_rows is None else _measured(release.measured_rows[1])
+    measured = None if release.measured is None else _measured(release.measured)
     found = intervals(model, release.mechanism, known, release.values, measured)
     source = found.basis.source
     if not _same_intervals(model, found, release):
@@ -459,29 +460,26 @@ def check_intervals(release: Release) -> Check:
 
 def _same_intervals(model: Model, found: Intervals, release: Release) -> bool:
     """Whether a table has the intervals found, except for ties of a posterior."""
-    stated = {column: release.parquet.column(column) for column in found.columns}
     off = {
-        column: {
-            v for v, (one, own) in enumerate(zip(stated[column], ends, strict=True)) if one != own
-        }
-        for column, ends in found.columns.items()
+        name: np.flatnonzero(different(column, release.table[name]))
+        for name, column in found.columns.items()
     }
-    differ = sorted(off.pop("lower") | off.pop("upper"))
-    if any(off.values()):
+    at = np.union1d(off.pop("lower"), off.pop("upper"))
+    if any(nodes.size for nodes in off.values()):
         return False
-    if not differ or not isinstance(found.basis, ByPosterior):
-        return not differ
-    at, free = np.array(differ, dtype=np.int64), model.domain.is_leaf & ~model.determined
-    made = [[stated[end][v] for v in differ] for end in ("lower", "upper")]
-    if not free[at].all() or not all(isinstance(end, int) for end in (*made[0], *made[1])):
+    if not at.size or not isinstance(found.basis, ByPosterior):
+        return not at.size
+    ends = [release.table.numbers(name) for name in ("lower", "upper")]
+    free = model.domain.is_leaf & ~model.determined
+    if not free[at].all() or not all(end.known[at].all() for end in ends):
         return False
-    low, high = np.array(made, dtype=np.int64)
+    low, high = (np.asarray(end.values[at], dtype=np.int64) for end in ends)
     return as_likely(model, release.values, at, (low, high), (found.lower[at], found.upper[at]))
 
 
-def _measured(table: FileRows) -> IntArray:
+def _measured(table: FileTable) -> IntArray:
     """Measurements of all counts, 0 for a count without one."""
-    return np.array([v or 0 for v in table.column("measurement")], dtype=np.int64)
+    return np.asarray(table.numbers("measurement").values, dtype=np.int64)
 
 
 def _simulation(place: Path, release: Release) -> Check:
@@ -491,20 +489,18 @@ def _simulation(place: Path, release: Release) -> Check:
         text = "drawn from the operating system's entropy"
         false = "a file says that this is a simulation and the certificate does not"
         return judged("simulation", not marker.exists(), text, false)
-    shown = [release.parquet]
-    if release.measured_rows is not None:
-        shown.append(release.measured_rows[1])
+    shown = [release.table] + ([] if release.measured is None else [release.measured])
     stamped = (
         marker.is_file()
         and marker.read_bytes() == files.MARKER_TEXT.encode()
-        and all(set(table.column("note")) == {STAMP} for table in shown)
+        and all(set(table.texts(files.NOTE).objects()) == {files.STAMP} for table in shown)
     )
     if stamped and certificate.simulation.with_truth:
         pinned = release.model.resolved.pinned
-        truth = np.array(release.parquet.column("truth"), dtype=np.int64)
+        truth = release.table.numbers("truth").values
         if not (truth[pinned] == release.values[pinned]).all():
             return Check("simulation", False, "an exact count differs from its true count")
         if truth.min() < 0 or not release.domain.is_consistent(truth):
             return Check("simulation", False, "the true counts do not add up, or one is negative")
-    text = f"{STAMP}, and every part says so"
+    text = f"{files.STAMP}, and every part says so"
     return judged("simulation", stamped, text, "a part of this simulation lacks its stamp")
