@@ -27,6 +27,7 @@ def test_ordered_paths_make_the_tree_of_any_paths():
                 for _ in range(source.integers(1, 41))
             }
         )
-        made, known = tree_of(plan, paths), Tree.from_paths(("all", *path) for path in paths)
+        columns = [np.array(names, dtype=object) for names in zip(*paths, strict=True)]
+        made, known = tree_of(plan, columns), Tree.from_paths(("all", *path) for path in paths)
         assert made.names == known.names
         assert made.parents.tolist() == known.parents.tolist()

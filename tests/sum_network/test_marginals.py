@@ -101,3 +101,20 @@ def test_the_extent_is_the_sum_and_the_least_that_is_positive(size):
         assert total == pytest.approx(p.sum(), rel=1e-14)
         assert least == min(p[p > 0.0].min(initial=1.0), 1.0)
     assert found(np.full(size, 3.0)) == (3.0 * size, 1.0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_reach_of_like_nodes_is_that_of_each_by_itself(seed):
+    """Scales, exact counts and families vary, so that some nodes are alike and others not."""
+    rng = np.random.default_rng(seed)
+    tree = a_tree(rng)
+    n = len(tree)
+    scales = rng.choice([0.7, 2.0, np.inf], n, p=[0.6, 0.3, 0.1])
+    scales[tree.is_leaf] = rng.choice([0.7, 2.0], tree.leaves.size, p=[0.8, 0.2])
+    exact = np.flatnonzero((rng.random(n) < 0.15) | (tree.level == 0))
+    noisy = cg.Additive(cg.DiscreteLaplace(scales), tree)
+    law = cg.condition(noisy, cg.consistent(tree) & cg.exactly(exact.tolist()))
+    tables = law.whole_tables
+    laws = (module.marginal(tables, v) for v in range(n))
+    each = [module.interval_and_reach(*one, 0.1)[2] for one in laws]
+    assert module.reaches(tables, tree, 0.1).tolist() == each

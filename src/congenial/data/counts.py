@@ -40,6 +40,7 @@ from congenial.data.sources import (
     Connection,
     Relation,
     ask,
+    ask_columns,
     connect,
     describe,
     identifier,
@@ -390,7 +391,7 @@ def _cells(
                 "table.attributes lacks; add every value there, or leave such rows out with "
                 "data.where."
             )
-    rows = ask(
+    leaf, *cell, records = ask_columns(
         connection,
         f"SELECT {', '.join(places)}, CAST(sum(records) AS BIGINT) {sql} GROUP BY ALL",
         BROKEN,
@@ -399,10 +400,8 @@ def _cells(
     if isinstance(domain, Workload):
         possible = domain.tables[0].possible
     counts = np.zeros(possible.shape, dtype=np.int64)
-    if rows:
-        leaf, *cell, records = np.array(rows, dtype=np.int64).T
-        sizes = [len(values) for values in plan.attributes.values()]
-        counts[leaf, np.ravel_multi_index(tuple(cell), sizes) if cell else 0] = records
+    sizes = [len(values) for values in plan.attributes.values()]
+    counts[leaf, np.ravel_multi_index(tuple(cell), sizes) if cell else 0] = records
     if counts[~possible].any():
         raise DataError(
             f"{shown} has a counted row in a cell that table.impossible says no record can be in; "

@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from congenial.data.sources import (
     Connection,
     Relation,
     ask,
+    ask_columns,
     attempt,
     identifier,
     is_empty,
@@ -33,7 +35,8 @@ from congenial.plan.plan import Plan
 from congenial.plan.row_filter import Condition, parse_where
 from congenial.wording import show
 
-Paths = list[tuple[str, ...]]
+# Names of the nodes at each level above every leaf, a column for each level, in the leaves' order.
+Paths = list[npt.NDArray[np.object_]]
 # Result of looking up a row's key: the lookup has it, the lookup lacks it, or the row has none.
 FOUND, LACKING, BLANK = "found", "lacking", "blank"
 # Most nodes of the deepest level; more would need too much memory and time.
@@ -232,7 +235,7 @@ def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     """
     if not plan.hierarchy.levels:
         ask(connection, "CREATE TEMP TABLE ordered AS SELECT 0 AS leaf", BROKEN)
-        return [()]
+        return []
     table, condition = _domain_table(plan, public), public.condition
     for level in plan.hierarchy.levels:
         table.check_column(level, "hierarchy.levels")
@@ -290,18 +293,18 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
             )
     order = ", ".join(f"try_cast({c} AS DOUBLE) NULLS LAST, {c}" for c in columns)
     _check_size(connection, columns, shown)
-    listed = ask(
+    listed = ask_columns(
         connection,
         f"CREATE TEMP TABLE ordered AS SELECT {', '.join(columns)}, row_number() OVER (ORDER BY "
         f"{order}) - 1 AS leaf FROM domain; SELECT {', '.join(columns)} FROM ordered ORDER BY leaf",
         BROKEN,
     )
-    if not listed:
+    if not listed[0].size:
         raise DataError(
             f"{shown} holds no node{' that meets data.where' if plan.data.where else ''}; a "
             "release needs at least one."
         )
-    return [tuple(map(str, path)) for path in listed]
+    return [np.asarray(column, dtype=object) for column in listed]
 
 
 def _check_size(connection: Connection, columns: Sequence[str], shown: str) -> None:
@@ -322,19 +325,28 @@ def _check_size(connection: Connection, columns: Sequence[str], shown: str) -> N
 def tree_of(plan: Plan, paths: Paths) -> Tree:
     """Hang the paths of `order_nodes` under the plan's root.
 
-    The paths are distinct, without empty names, and sorted by node, which takes a third of
-    the time of `Tree.from_paths`.
+    The paths are distinct, without empty names, and sorted by node. Every node comes before those
+    below it, and these before the next node of its level.
     """
-    names, parents = [plan.hierarchy.root], [-1]
-    depth = len(plan.hierarchy.levels)
-    open_at, before = [0] * (depth + 1), [""] * depth
-    for path in paths:
-        shared = 0
-        while shared < depth - 1 and path[shared] == before[shared]:
-            shared += 1
-        for level in range(shared, depth):
-            parents.append(open_at[level])
-            open_at[level + 1] = len(names)
-            names.append(path[level])
-        before = list(path)
-    return Tree.from_parents(np.array(parents, dtype=np.int64), names)
+    depth = len(paths)
+    if not depth:
+        return Tree.from_parents(np.array([-1], dtype=np.int64), [plan.hierarchy.root])
+    # the first level at which each path leaves the path before
+    apart = np.full(paths[0].size, depth - 1, dtype=np.int64)
+    apart[0] = 0
+    for level in range(depth - 2, -1, -1):
+        names = paths[level]
+        apart[1:][names[1:] != names[:-1]] = level
+    last = np.cumsum(depth - apart)  # number of each path's leaf; the root is 0
+    parents = np.full(int(last[-1]) + 1, -1, dtype=np.int64)
+    labels = np.empty(parents.size, dtype=object)
+    labels[0] = plan.hierarchy.root
+    above = np.zeros(last.size, dtype=np.int64)
+    for level, names in enumerate(paths):
+        new = np.flatnonzero(apart <= level)
+        node = np.zeros(last.size, dtype=np.int64)
+        node[new] = last[new] - (depth - 1 - level)
+        parents[node[new]] = above[new]
+        labels[node[new]] = names[new]
+        above = np.maximum.accumulate(node)
+    return Tree.from_parents(parents, labels.tolist())

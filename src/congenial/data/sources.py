@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
+import numpy.typing as npt
 
 from congenial.data.headers import delimiter_of, first_line, is_whole, names_in, repeats
 from congenial.data.memory import allowance
@@ -24,6 +25,7 @@ from congenial.wording import nearest, show
 
 Connection = duckdb.DuckDBPyConnection
 Rows = list[tuple[Any, ...]]
+T = TypeVar("T")
 # DuckDB guesses nothing about a CSV file from its cells. Guessed quotes or first lines could
 # silently lose rows; with guessed types, one record could decide how the row filter reads others.
 # Buffers have 4 MiB instead of DuckDB's 32, because each thread has several.
@@ -117,10 +119,15 @@ def restrict(connection: Connection, files: Sequence[Path]) -> None:
 
 def attempt(connection: Connection, sql: str) -> Rows | None:
     """Run a query and fetch its rows; None if it fails."""
+    return _fetched(connection, sql, lambda found: found.fetchall())
+
+
+def _fetched(connection: Connection, sql: str, fetch: Callable[[Connection], T]) -> T | None:
+    """Run a query and fetch its result; None if it fails."""
     failure: CongenialError | KeyboardInterrupt | None = None
     try:
         with uninterrupted(connection.interrupt):
-            return connection.execute(sql).fetchall()
+            return fetch(connection.execute(sql))
     except duckdb.OutOfMemoryException:
         failure = DataError(
             "the counts do not fit in memory, of which half of what is free is taken; use fewer "
@@ -143,6 +150,14 @@ def ask(connection: Connection, sql: str, otherwise: str) -> Rows:
     if rows is None:
         raise DataError(f"{otherwise}.")
     return rows
+
+
+def ask_columns(connection: Connection, sql: str, otherwise: str) -> list[npt.NDArray[Any]]:
+    """Run a query and fetch its columns, none of which has a missing value; see `ask`."""
+    found = _fetched(connection, sql, lambda found: [*found.fetchnumpy().values()])
+    if found is None:
+        raise DataError(f"{otherwise}.")
+    return found
 
 
 def matching(base: Path, source: str) -> list[Path]:

@@ -22,11 +22,15 @@ def odd_names(domain: Tree | Workload) -> tuple[str, ...]:
     tree = domain.tables[0].geography if isinstance(domain, Workload) else domain
     if tree is None:
         return ()
+    whole = " ".join(tree.names)
+    if whole.isascii():  # most often one pass over all names shows that none is alike
+        names = whole.lower().split()
+        if len(names) == len(set(names)) == len(tree):
+            return ()
     first: dict[tuple[int, str], int] = {}
     alike: list[tuple[int, int]] = []
     mixed: list[int] = []
     folded = list(map(_folded, tree.names))
-    whole = "".join(tree.names)
     if whole.isascii() and len(set(folded)) == len(folded):
         return ()
     for v, (parent, name) in enumerate(zip(tree.parents.tolist(), tree.names, strict=True)):

@@ -44,12 +44,33 @@ def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     transforms, many by one pass over all nodes, which needs no transforms.
     """
     n = len(tree)
-    twin = _twins(tables.network, np.zeros(n), np.zeros(n, dtype=np.int64))[:n]
-    different, number = np.unique(twin, return_inverse=True)
+    own = tables.network.slot_class[:n].astype(np.int64)
+    if (own < 0).any():  # values that are sums of others have no class
+        number = _twins(tables.network, np.zeros(n), np.zeros(n, dtype=np.int64))[:n]
+    else:
+        number = _alike(own, tree)
+    _, different, number = np.unique(number, return_index=True, return_inverse=True)
     if different.size > max(_FEW, _FRACTION * n):
         return summaries(tables, tree.is_leaf, alpha).reach
     laws = (marginal(tables, int(v)) for v in different)
     return np.array([interval_and_reach(*law, alpha)[2] for law in laws], dtype=np.int64)[number]
+
+
+def _alike(slot_class: IntArray, tree: Tree) -> IntArray:
+    """Number the nodes of a tree, shape (n,); nodes with one number have the same law.
+
+    A node's law follows from its message, that of its class, from its parent's law and from the
+    messages of its siblings. Classes are equal only if they are built alike, so parents of one
+    class have children of the same classes.
+    """
+    number = np.zeros(len(tree), dtype=np.int64)
+    most = int(slot_class.max(initial=0)) + 1
+    for depth in range(tree.depth):
+        here = np.flatnonzero(tree.short_level == depth)
+        above = number[tree.parents[here]] if depth else np.zeros(here.size, dtype=np.int64)
+        both = above * most + slot_class[here]
+        number[here] = number.max() + 1 + np.unique(both, return_inverse=True)[1]
+    return number
 
 
 class OneSided(NamedTuple):
