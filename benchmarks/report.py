@@ -25,6 +25,7 @@ TITLES = {
     "posterior": "Laws of all counts under a fitted prior",
     "point_table": "Table of least expected error",
     "growth": "Growth from 10^4 to 10^7 leaves",
+    "pipeline": "The whole job, rows to files and back, beside plain counting",
 }
 MET = {True: "met", False: "**not met**", None: ""}
 _INTRO = """\

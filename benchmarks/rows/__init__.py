@@ -25,6 +25,7 @@ ROWS = (
     "posterior",
     "point_table",
     "growth",
+    "pipeline",
 )
 
 

@@ -275,6 +275,10 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
     for depth in range(1, len(levels)):
         if plan.hierarchy.names_repeat:
             break
+        paths = f"SELECT DISTINCT {', '.join(columns[: depth + 1])} FROM domain"
+        names = f"SELECT count(DISTINCT {columns[depth]}) FROM domain"
+        if ask(connection, f"SELECT ({names}) = (SELECT count(*) FROM ({paths}))", BROKEN)[0][0]:
+            continue
         above = f"[{', '.join(columns[:depth])}]"
         found = ask(
             connection,
@@ -285,8 +289,8 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
         if found:
             name, first, last = found[0]
             which = f"the {levels[depth]} {name!r}" if public else f"a {levels[depth]}"
-            paths = " and ".join(repr("/".join(map(str, path))) for path in (first, last))
-            under = f" ({paths})" if public else ""
+            both = " and ".join(repr("/".join(map(str, path))) for path in (first, last))
+            under = f" ({both})" if public else ""
             raise DataError(
                 f"{shown} puts {which} under two parents{under}; give it one, or say "
                 "hierarchy.names_repeat = true if these are different nodes of one name."

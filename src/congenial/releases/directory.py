@@ -8,7 +8,7 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import islice, starmap
 from pathlib import Path
 
 import duckdb
@@ -153,22 +153,17 @@ def write_columns(
 def _lines(columns: Columns, keys: Iterable[str], own: Mapping[str, Column]) -> Iterator[bytes]:
     """Yield a CSV file, some lines at a time."""
     yield (",".join(cell(name) for name, _ in columns) + "\n").encode()
-    numbers = (
-        replace(column, words=tuple(map(cell, column.words)))
-        if isinstance(column, Texts)
-        else column
-        for column in own.values()
-    )
-    rows = map(",".join, zip(*(column.cells() for column in numbers), strict=True))
-    lines = (f"{key}{row}\n" for key, row in zip(keys, rows, strict=True))
+    line = "{}" + ",".join("{}" for _ in own) + "\n"
+    lines = starmap(line.format, zip(keys, *map(_formatted, own.values()), strict=True))
     while part := list(islice(lines, _LINES)):
         yield "".join(part).encode()
 
 
-def _quoted(column: Column) -> list[str]:
+def _formatted(column: Column) -> Sequence[object]:
+    """Return the cells of a column as text, or as numbers that are written alike."""
     if isinstance(column, Texts):
-        column = replace(column, words=tuple(map(cell, column.words)))
-    return column.cells()
+        return replace(column, words=tuple(map(cell, column.words))).cells()
+    return column.objects() if column.known.all() else column.cells()
 
 
 def read_table(directory: Path, names: tuple[str, str] = TABLE) -> FileTable:

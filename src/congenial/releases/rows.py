@@ -224,14 +224,15 @@ def _paths(level_names: Sequence[str], tree: Tree) -> Iterator[str]:
     """Yield the cells of each node's level and path, with commas between and after."""
     parents, level, cells = tree.parents.tolist(), tree.short_level.tolist(), _cells(tree.names)
     depth, labels = len(level_names), _cells(level_names)
-    prefix: dict[int, str] = {-1: ""}
+    # the cells before those of the children of each inner node, and before those of a root
+    path, before = {-1: ""}, {-1: f"0,{labels[0]},"}
     rank = np.argsort(tree.short_level, kind="stable")
     for v in rank[~tree.is_leaf[rank]].tolist():  # parents come before their children
-        prefix[v] = f"{prefix[parents[v]]}{cells[v]},"
-    starts = [f"{at},{label}," for at, label in enumerate(labels)]
+        path[v], below = f"{path[parents[v]]}{cells[v]},", level[v] + 1
+        before[v] = f"{below},{labels[below]},{path[v]}"
     gaps = ["," * (depth - at + 1) for at in range(1, depth + 1)]
-    for parent, at, name in zip(parents, level, cells, strict=True):
-        yield f"{starts[at]}{prefix[parent]}{name}{gaps[at]}"
+    ends = [gaps[at] for at in level]
+    return map("".join, zip(map(before.__getitem__, parents), cells, ends, strict=True))
 
 
 def _cells(names: Sequence[str]) -> Sequence[str]:
