@@ -13,6 +13,7 @@ import pytest
 
 from congenial.plan.plan import read_plan
 from congenial.releases.making import release
+from congenial.report import side_files
 from congenial.report.write import report
 from support.chromium import chromium
 from support.city import make_city
@@ -159,6 +160,33 @@ def test_no_need_is_asked_for_where_no_margin_can_meet_it(shown, tmp_path):
     release(plan, tmp_path / "out", base=tmp_path, simulate=7)
     shown.open(report(tmp_path / "out"))
     assert not shown.run(asked) and not shown.run(judged)
+
+
+def test_counts_that_are_not_listed_are_loaded_when_they_are_searched_for(shown, page, monkeypatch):
+    """From a disk: the page opens alone, and asks for the scripts with the names that begin so."""
+    monkeypatch.setattr(side_files, "MOST", 50)
+    monkeypatch.setattr(side_files, "EACH", 10)
+    large = report(page.parent)
+    shown.events.clear()
+    shown.open(large)
+    asked = [each["request"]["url"] for each in shown.told("Network.requestWillBeSent")]
+    assert asked == [large.as_uri()]
+    search = (
+        "(() => {{ const search = document.getElementById('search'); search.value = '{}';"
+        "search.dispatchEvent(new Event('input')); }})()"
+    )
+    shown.run("document.getElementById('level').value = 'all'")
+    shown.run(search.format("11"))
+    shown.wait(f"{NAMES}.includes('117')")
+    assert sorted(shown.run(NAMES)) == ["11", *(str(zone) for zone in range(110, 120))]
+    asked = [each["request"]["url"] for each in shown.told("Network.requestWillBeSent")]
+    assert 2 <= len(asked) <= 5
+    shown.run(search.format("nobody"))
+    shown.wait(f"{STATUS} === 'No place has that name.'")
+    assert shown.told("Runtime.exceptionThrown") == []
+    assert shown.told("Log.entryAdded") == []
+    monkeypatch.undo()
+    report(page.parent)
 
 
 @pytest.mark.parametrize("width", [1100, 390, 320])

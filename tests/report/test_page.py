@@ -283,7 +283,7 @@ def test_a_simulation_is_stamped_first_and_last_and_its_truth_is_not_shown(place
 @pytest.mark.parametrize("name", [EVIL, "<img src=x>", "'\"", "<!--", "]]>", "$js", "{0}"])
 def test_names_are_text_wherever_they_stand(place, name):
     found = read_release(place / "sham")
-    plain, reader = (Reader(render(*named(found, text))) for text in ("a", name))
+    plain, reader = (Reader(render(*named(found, text)).text) for text in ("a", name))
     assert reader.faults == []
     assert [tag for tag, _ in reader.elements] == [tag for tag, _ in plain.elements]
     assert reader.data["name"] == [name] * len(found.tree)

@@ -68,7 +68,8 @@ def _check_target(out: Path, overwrite: bool) -> None:
                 f"{out.parent} {text}, and the release would go into it; make it first, or give "
                 "another `out`."
             )
-        found = sorted(entry.name for entry in out.iterdir()) if out.exists() else []
+        found = out.exists() and any(out.iterdir())
+        strange = files.strangers(out) if found else []
     except OSError as error:
         raise ReleaseError(
             f"{out} cannot be looked into ({(error.strerror or 'unreadable').lower()}); give "
@@ -76,7 +77,6 @@ def _check_target(out: Path, overwrite: bool) -> None:
         ) from error
     if not found:
         return
-    strange = [name for name in found if name not in files.ALL]
     if strange:
         raise ReleaseError(
             f"{str(out)!r} holds {strange[0]!r}, which is no part of a release; give a directory "

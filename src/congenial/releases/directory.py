@@ -50,9 +50,9 @@ MARKER = "SIMULATION_NOT_PRIVATE.txt"
 TABLE = (CSV, PARQUET)
 ALWAYS = (CERTIFICATE, *TABLE)
 # Written later by `congenial report`; the certificate does not list it.
-REPORT = "report.html"
+REPORT, REPORT_COUNTS = "report.html", "report-counts"
 MEASUREMENTS = (MEASUREMENTS_CSV, MEASUREMENTS_PARQUET)
-ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT)
+ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT, REPORT_COUNTS)
 # Column of the stamp of simulations.
 NOTE = "note"
 # Lines written at a time, and bytes read at a time.
@@ -97,6 +97,19 @@ def is_text(path: Path) -> bool:
         return b"\0" not in os.fspath(path.absolute()).encode()
     except UnicodeEncodeError:
         return False
+
+
+def strangers(directory: Path) -> list[str]:
+    """Return the names in a directory that are no part of a release."""
+    found = [entry.name for entry in directory.iterdir() if entry.name not in ALL]
+    scripts = directory / REPORT_COUNTS
+    found += [f"{scripts.name}/{e.name}" for e in scripts.glob("*") if not is_script(e)]
+    return sorted(found)
+
+
+def is_script(path: Path) -> bool:
+    """Whether a file has the name of a script of the page about a release."""
+    return path.suffix == ".js" and path.stem.isdecimal() and path.stem.isascii()
 
 
 def write_tables(

@@ -1,19 +1,60 @@
 "use strict";
 (function () {
   // One page of rows is in the document at a time, however many the release has.
-  const SIZE = 50;
+  const SIZE = 50, FILES = 4;
   const data = JSON.parse(document.getElementById("data").textContent);
-  const count = data.value.length;
+  const more = data.more;
+  const listed = data.value.length;
   const at = (id) => document.getElementById(id);
   const body = at("table").tBodies[0];
   const numbers = new Intl.NumberFormat("en-US");
   const order = new Intl.Collator("en", { numeric: true });
   const level = at("level"), search = at("search"), need = at("need");
   const heads = Array.from(document.querySelectorAll("#table thead button"));
-  const texts = new Array(count);
-  let shown = [], page = 0, key = "value", down = true, span = [0, 1];
+  const texts = [];
+  // scripts that were asked for, and the paths of counts that came with them
+  const asked = new Set(), paths = new Map();
+  let missing = false, shown = [], page = 0, key = "value", down = true, span = [0, 1];
+
+  // A script of the page's own making is allowed to load, from a disk too.
+  function load(part) {
+    if (asked.has(part)) return;
+    asked.add(part);
+    const made = document.createElement("script");
+    made.src = more.folder + "/" + part + ".js";
+    made.onerror = () => { asked.delete(part); missing = true; draw(); };
+    document.head.append(made);
+  }
+
+  window.congenial = (part, found) => {
+    found.name.forEach((name, i) => {
+      paths.set(data.name.length, found.path[i]);
+      data.parent.push(-1);
+      for (const key of ["name", "level", "value", "lower", "upper", "exact"]) {
+        data[key].push(found[key][i]);
+      }
+      if (data.measured) data.measured.push(found.measured[i]);
+    });
+    choose();
+  };
+
+  // The scripts with names that begin with what is searched for; a few, so that typing stays fast.
+  function find(sought) {
+    if (!more || sought === "") return;
+    let part = 0, end = more.first.length;
+    while (part < end) {
+      const middle = (part + end) >> 1;
+      if (more.first[middle] < sought) part = middle + 1; else end = middle;
+    }
+    part = Math.max(0, part - 1);
+    for (const last = part + FILES; part < last && part < more.first.length; part += 1) {
+      if (more.first[part] > sought && !more.first[part].startsWith(sought)) break;
+      load(part);
+    }
+  }
 
   function path(row) {
+    if (paths.has(row)) return paths.get(row);
     const names = [];
     for (let v = data.parent[row]; v >= 0; v = data.parent[v]) names.unshift(data.name[v]);
     return names.join(" / ");
@@ -60,8 +101,9 @@
 
   function choose() {
     const wanted = level.value, sought = search.value.trim().toLowerCase();
+    find(sought);
     shown = [];
-    for (let row = 0; row < count; row += 1) {
+    for (let row = 0; row < data.value.length; row += 1) {
       if (wanted !== "all" && data.level[row] !== Number(wanted)) continue;
       if (sought !== "" && !text(row).includes(sought)) continue;
       shown.push(row);
@@ -104,7 +146,7 @@
     const value = data.value[row], made = document.createElement("tr");
     const name = cell("th", "", data.name[row]);
     name.scope = "row";
-    if (data.parent[row] >= 0) name.append(cell("span", "path", path(row)));
+    if (path(row) !== "") name.append(cell("span", "path", path(row)));
     const fits = good(row);
     const bars = cell("td", "bars"), track = cell("div", "track");
     bars.setAttribute("aria-hidden", "true");
@@ -127,7 +169,10 @@
     const rows = shown.slice(start, start + SIZE);
     body.replaceChildren(...rows.map(line));
     at("status").textContent = rows.length === 0
-      ? "No place has that name."
+      ? missing ? "A file beside this page is missing, so some counts are not found."
+        : more && search.value.trim() === ""
+          ? "Search for the beginning of a name to see counts of this level."
+          : "No place has that name."
       : "Counts " + numbers.format(start + 1) + " to " + numbers.format(start + rows.length) +
         " of " + numbers.format(shown.length) + ".";
     at("page").textContent = "Page " + numbers.format(page + 1) + " of " + numbers.format(pages);
@@ -142,17 +187,26 @@
     }
   }
 
+  // the share of a level's counts that are accurate enough, by quantiles
+  function part(shares) {
+    const wanted = Number(need.value) / 100;
+    return shares.filter((share) => share !== null && share <= wanted).length / shares.length;
+  }
+
   function judge() {
     const have = data.levels.map(() => 0), known = data.levels.map(() => 0);
-    for (let row = 0; row < count; row += 1) {
+    for (let row = 0; row < listed; row += 1) {
       const fits = good(row);
       if (fits !== null) known[data.level[row]] += 1;
       if (fits) have[data.level[row]] += 1;
     }
     document.querySelectorAll("#levels tbody tr").forEach((made, i) => {
-      made.lastElementChild.textContent = known[i] === 0
+      const [shares, all] = (more && more.levels[i]) || [null, known[i]];
+      made.lastElementChild.textContent = all === 0 || need.value === ""
         ? "not known"
-        : numbers.format(have[i]) + " of " + numbers.format(known[i]);
+        : shares === null
+          ? numbers.format(have[i]) + " of " + numbers.format(all)
+          : "about " + numbers.format(Math.round(100 * part(shares))) + "% of " + numbers.format(all);
     });
   }
 
@@ -178,9 +232,14 @@
     });
   }
   level.addEventListener("change", choose);
-  search.addEventListener("input", later(choose));
+  search.addEventListener("input", later(() => {
+    // the counts found are most often of levels that are not listed
+    if (more && search.value.trim() !== "") level.value = "all";
+    choose();
+  }));
   // nothing to hold a need against
-  const unknown = data.lower.every((end, row) => end === null || data.exact[row]);
+  const unknown = data.lower.every((end, row) => end === null || data.exact[row]) &&
+    !(more && Object.values(more.levels).some(([, all]) => all > 0));
   need.parentElement.hidden = unknown;
   for (const id of ["levels", "table"]) at(id).classList.toggle("unknown", unknown);
   need.addEventListener("input", later(() => { judge(); draw(); }));

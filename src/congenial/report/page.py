@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
 
@@ -19,12 +19,10 @@ from congenial.preview.comparison.expected import NotSimulated, draws_for, work_
 from congenial.releases import sentences
 from congenial.releases.model import Level
 from congenial.releases.reading import Release
+from congenial.report.side_files import SideFiles, in_script, side_files
 from congenial.types import FloatArray, IntArray
 from congenial.verification.checks import Check
-from congenial.wording import many
-
-# Characters that could end a script element, open a comment in it, or end a line.
-_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+from congenial.wording import joined, many
 
 _MEASURED = (
     "A count satisfies the rules; “measured” is the noisy count before the rules, to be used in "
@@ -32,10 +30,23 @@ _MEASURED = (
 )
 
 
-def render(release: Release, checks: Sequence[Check], errors: FloatArray | NotSimulated) -> str:
+@dataclass(frozen=True)
+class Page:
+    """A page, and the scripts beside it that it loads when names are searched for."""
+
+    text: str
+    scripts: tuple[str, ...]  # Of a large release; see `side_files`.
+
+
+def render(
+    release: Release,
+    checks: Sequence[Check],
+    errors: FloatArray | NotSimulated,
+    folder: str = "report-counts",
+) -> Page:
     """Write the page about a release as HTML; `errors` has the expected error of each node.
 
-    The same release gives the same text.
+    `folder` is that of the scripts. The same release gives the same text.
     """
     certificate, domain = release.certificate, release.domain
     kind = "private" if certificate.simulation is None else "simulated"
@@ -45,7 +56,9 @@ def render(release: Release, checks: Sequence[Check], errors: FloatArray | NotSi
     levels = [_level(level, release, errors, asked=asked) for level in release.model.levels]
     stamp = "" if certificate.stamp is None else f'<p class="stamp">{_safe(certificate.stamp)}</p>'
     css, js = _resource("page.css"), _resource("page.js")
-    return Template(_resource("page.html")).substitute(
+    names = _shown_in(domain)
+    beside = side_files(release, names[1], _reach(release), _measured(release))
+    text = Template(_resource("page.html")).substitute(
         css=css,
         css_hash=_digest(css),
         js=js,
@@ -65,47 +78,82 @@ def render(release: Release, checks: Sequence[Check], errors: FloatArray | NotSi
         measured_head="" if unmeasured else '<th scope="col" class="number">Measured</th>',
         required='<th scope="col" class="number">Required by the plan</th>' if asked else "",
         levels="\n".join(levels),
-        options=_options(release.model.levels),
+        options=_options(release.model.levels, beside),
         cite=_items(sentences.cite(certificate, title)),
         reuse=_items(sentences.reuse(certificate)),
         passed=f"All {len(checks)} checks passed when this page was made.",
         checks=_facts((check.name, (check.text,)) for check in checks),
         footer=stamp + "<p>Made by congenial report from the release beside it.</p>",
-        data=embedded(release),
+        data=embedded(release, names, beside, folder),
+        loads="" if beside is None else " 'strict-dynamic'",
+        hint="" if beside is None else f"<p>{_safe(_hint(release, beside))}</p>",
+    )
+    return Page(text, () if beside is None else beside.scripts)
+
+
+def _hint(release: Release, beside: SideFiles) -> str:
+    """Say which counts are listed, and how to find the others."""
+    count = int((~beside.listed).sum())
+    levels = joined([release.model.levels[depth].name for depth in beside.levels])
+    return (
+        f"The other {count:,} counts, of {levels}, are found by the beginning of a place's name. "
+        "All counts are in release.csv and release.parquet, beside this page."
     )
 
 
-def embedded(release: Release) -> str:
+def embedded(
+    release: Release,
+    names: tuple[IntArray, Sequence[str]] | None = None,
+    beside: SideFiles | None = None,
+    folder: str = "",
+) -> str:
     """Return the counts as JSON that is safe inside a script element: one entry each.
 
     Parents come before children; `parent` is the parent's place. `lower` and `upper` are the ends
     of an interval, null if there is none, and `measured` is null if the release publishes no
     measurements. `exact` distinguishes a count without noise from one whose noise is most often
-    zero. If `bent`, errors depend on the counts, which then have intervals but no margin.
+    zero. If `bent`, errors depend on the counts, which then have intervals but no margin. `more` is
+    null unless some counts are in scripts in `folder`.
     """
     domain = release.domain
     order = np.argsort(domain.level, kind="stable")
+    if beside is not None:
+        order = order[beside.listed[order]]
     rank = np.empty(len(domain), dtype=np.int64)
-    rank[order] = np.arange(len(domain))
-    parents, names = _shown_in(domain)
+    rank[order] = np.arange(order.size)
+    parents, shown = _shown_in(domain) if names is None else names
     above = parents[order]
     lower, upper = (release.table.numbers(end).take(order).objects() for end in ("lower", "upper"))
-    measured = None
-    if release.measurements is not None:
-        measured = [None if np.isnan(y) else int(y) for y in release.measurements.y[order]]
+    measured = _measured(release)
+    more = None
+    if beside is not None:
+        more = {
+            "folder": folder,
+            "first": beside.first,
+            "count": int((~beside.listed).sum()),
+            "levels": {str(depth): found for depth, found in beside.levels.items()},
+        }
     columns = {
         "levels": [level.name for level in release.model.levels],
         "level": domain.level[order].tolist(),
         "parent": np.where(above < 0, -1, rank[above]).tolist(),
-        "name": [names[v] for v in order],
+        "name": [shown[v] for v in order],
         "value": release.values[order].tolist(),
         "lower": lower,
         "upper": upper,
         "exact": release.model.determined[order].astype(int).tolist(),
-        "measured": measured,
+        "measured": None if measured is None else [measured[v] for v in order],
         "bent": int(sentences.bent(release.certificate)),
+        "more": more,
     }
-    return json.dumps(columns, ensure_ascii=False, separators=(",", ":")).translate(_IN_SCRIPT)
+    return in_script(columns)
+
+
+def _measured(release: Release) -> list[int | None] | None:
+    """The measurements of all counts, None where there is none; None if none is published."""
+    if release.measurements is None:
+        return None
+    return [None if np.isnan(y) else int(y) for y in release.measurements.y.tolist()]
 
 
 def _shown_in(domain: Tree | Workload) -> tuple[IntArray, Sequence[str]]:
@@ -219,10 +267,11 @@ def _facts(facts: Iterable[sentences.Paragraphs]) -> str:
     )
 
 
-def _options(levels: Sequence[Level]) -> str:
-    # most readers look for the finest level
+def _options(levels: Sequence[Level], beside: SideFiles | None) -> str:
+    # most readers look for the finest level that is listed
+    chosen = len(levels) - 1 if beside is None else min(beside.levels) - 1
     made = [
-        f'<option value="{at}"{" selected" * (level is levels[-1])}>{_safe(level.name)} '
+        f'<option value="{at}"{" selected" * (at == chosen)}>{_safe(level.name)} '
         f"({level.nodes:,})</option>"
         for at, level in enumerate(levels)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +29,11 @@ def report(
     *,
     notify: Callable[[str], None] | None = None,
 ) -> Path:
-    """Write one self-contained HTML page about a release, for readers who know no statistics.
+    """Write one HTML page about a release, for readers who know no statistics.
+
+    It needs no other file, unless the release has more than 20,000 counts. Then the page lists the
+    levels from the top, and loads the other counts from a folder beside it when their names are
+    searched for; it works from a disk, without a network.
 
     Parameters
     ----------
@@ -74,15 +78,29 @@ def report(
     errors = expected_errors(
         release.mechanism, release.values, seed=_SEED, work=work_of_fit(release.model)
     )
-    page = render(release, checks, errors)
+    folder = target.with_name(f"{target.stem}-counts")
+    page = render(release, checks, errors, folder.name)
     say("writing")
     try:
-        return replace_file(target, page.encode())
+        _write_scripts(folder, page.scripts)
+        return replace_file(target, page.text.encode())
     except OSError as error:
         raise ReleaseError(
             f"{target} cannot be written ({(error.strerror or 'unwritable').lower()}); give `out` "
             "a file that can be."
         ) from error
+
+
+def _write_scripts(folder: Path, scripts: Sequence[str]) -> None:
+    """Replace the scripts of a page; the folder is gone if the page has none."""
+    for old in filter(files.is_script, folder.glob("*")):
+        old.unlink()
+    if scripts:
+        folder.mkdir(exist_ok=True)
+        for number, script in enumerate(scripts):
+            (folder / f"{number}.js").write_text(script, encoding="utf-8")
+    elif folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 # A tag near the beginning of every page.

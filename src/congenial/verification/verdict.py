@@ -104,7 +104,7 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
 
 def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     missing = [n for n in files.ALWAYS if not (place / n).is_file()]
-    strange = sorted(entry.name for entry in place.iterdir() if entry.name not in files.ALL)
+    strange = files.strangers(place)
     text = "certificate, CSV and Parquet are there, and no other file"
     if missing or strange:
         text = f"{missing[0]} is missing" if missing else f"{strange[0]!r} is no part of a release"
