@@ -200,3 +200,56 @@ def test_the_old_name_of_its_files_warns(read):
         assert read.contents.table is read.table
     with pytest.warns(DeprecationWarning, match="parquet is now table"):
         assert read.parquet is read.table
+
+
+def test_the_table_as_a_data_frame_has_the_rows_of_its_files(measured):
+    place, _ = measured
+    found = cg.read_release(place)
+    with (place / files.CSV).open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    with (place / files.MEASUREMENTS[0]).open(encoding="utf-8", newline="") as file:
+        more = list(csv.DictReader(file))
+    expected = [one | other for one, other in zip(lines, more, strict=True)]
+    frames = found.to_pandas(), found.to_polars(), found.to_arrow()
+    rows = (
+        frames[0].astype(object).where(frames[0].notna(), None).to_dict("records"),
+        frames[1].to_dicts(),
+        frames[2].to_pylist(),
+    )
+    for given in rows:
+        texts = [{k: "" if v is None else str(v) for k, v in row.items()} for row in given]
+        assert texts == expected
+    assert frames[0]["value"].dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"method": 'name = "imaging"', "release": 'publish = ["table", "measurements"]'},
+        {"invariants": EQUALITIES},
+        {},
+    ],
+    ids=["measurements", "law", "inversion"],
+)
+def test_the_interval_of_a_sum_is_that_of_a_plan_that_asks_for_it(tmp_path, parts):
+    sums = {"accuracy": 'sums = { both = ["Arden/1", "Brook"] }'}
+    plans = [read_plan(make_city(tmp_path, **parts, **more)) for more in (sums, {})]
+    for name, plan in zip(("asked", "plain"), plans, strict=True):
+        release(plan, tmp_path / name, base=tmp_path, simulate=5)
+    asked, plain = (cg.read_release(tmp_path / name) for name in ("asked", "plain"))
+    assert asked.values.tolist() == plain.values.tolist()
+    [stated] = asked.certificate.accuracy.sums
+    assert plain.interval_of_sum(["Arden/1", "Brook"]) == (stated.lower, stated.upper)
+    at = [plain.tree.find("Arden/1"), plain.tree.find("Brook")]
+    assert plain.interval_of_sum(at) == (stated.lower, stated.upper)
+    with pytest.raises(cg.errors.ArgumentError, match="no node"):
+        plain.interval_of_sum([])
+    with pytest.raises(cg.errors.ArgumentError, match="out of range"):
+        plain.interval_of_sum([len(plain.tree)])
+
+
+def test_a_sum_without_an_interval_says_why(tmp_path):
+    plan = read_plan(make_city(tmp_path, method='name = "imaging"'))
+    release(plan, tmp_path / "out", base=tmp_path, simulate=5)
+    with pytest.raises(UnsupportedError, match="no interval for this sum"):
+        cg.read_release(tmp_path / "out").interval_of_sum(["Brook"])

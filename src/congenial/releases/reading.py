@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
+import msgspec
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
@@ -24,19 +27,27 @@ from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.inference.splits.empirical_bayes import LevelSplits
 from congenial.invariants.written import nonnegative
 from congenial.namespaces import renamed
+from congenial.plan.cross_table import COLON, TOTAL
 from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
+from congenial.releases.accuracy import margins
 from congenial.releases.certificate import Certificate, read_certificate, stated_plan
-from congenial.releases.file_table import Columns, FileTable, different
-from congenial.releases.intervals import interval_columns, posterior_of_table
+from congenial.releases.file_table import Column, Columns, FileTable, Numbers, different
+from congenial.releases.intervals import interval_columns, intervals, posterior_of_table
 from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
 from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import columns_of, tree_of, workload_of
+from congenial.releases.sentences import about_intervals
 from congenial.types import IntArray
 
 # A larger count shows a damaged file. Sums of 1,023 counts of this size fit into 64 bits.
 _MOST = 2**53
+# Types of the columns of data frames.
+_KINDS: Mapping[str, nw.Int64 | nw.Float64 | nw.String] = MappingProxyType(
+    {"BIGINT": nw.Int64(), "DOUBLE": nw.Float64(), "VARCHAR": nw.String()}
+)
+_NO_LIBRARY = "{0} is not installed, and the table is to be in its form; install {0}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,6 +187,102 @@ class Release:
             found = self.measurements
             return posterior(found.y, found.mechanism, found.invariant & nonnegative(), prior)
         return posterior_of_table(self.model, self.values, prior)
+
+    def interval_of_sum(self, nodes: Sequence[int | str]) -> tuple[int, int]:
+        """Interval of the sum of some true counts, at the confidence of the release's intervals.
+
+        It is worked out from the published numbers alone, as that of `accuracy.sums` in a plan.
+
+        Parameters
+        ----------
+        nodes : sequence of int or str
+            Indices, or names and paths as under `accuracy.sums`. A level's name stands for all its
+            nodes; a node given twice counts once.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no node, or an index is out of range.
+        PlanError
+            If a name is unknown, or stands for several nodes.
+        UnsupportedError
+            If the release has no interval for the sum; `posterior` may have one.
+        """
+        given = [v if isinstance(v, str) else self._entry(v) for v in nodes]
+        if not given:
+            raise ArgumentError("no node is named; give at least one.")
+        change = msgspec.structs.replace
+        accuracy = change(self.plan.accuracy, simultaneous=False, sums={"sum": tuple(given)})
+        model = replace(self.model, plan=change(self.plan, accuracy=accuracy))
+        measured = None
+        if self.measured is not None:
+            measured = self.measured.numbers("measurement").values.astype(np.int64)
+        known = margins(model, self.mechanism)
+        [found] = intervals(model, self.mechanism, known, self.values, measured).sums
+        if found.lower is None or found.upper is None:
+            text = about_intervals(known.basis, accuracy.confidence)
+            raise UnsupportedError(f"the release has no interval for this sum. {text}")
+        return found.lower, found.upper
+
+    def _entry(self, node: int) -> str:
+        """Name a count as a plan does."""
+        domain = self.domain
+        if isinstance(node, bool) or not 0 <= node < len(domain):
+            raise ArgumentError(f"node {node} is out of range; give 0 to {len(domain) - 1}.")
+        path = domain.path(int(node))
+        if isinstance(domain, Tree):
+            return "/".join(path)
+        block, several = domain.blocks[int(domain.level[node])], bool(self.plan.tables)
+        place, values = (path[:-1], path[-1]) if block.margin else (path, TOTAL)
+        return COLON.join(("/".join(place), *[block.table.name] * several, values))
+
+    def to_pandas(self) -> Any:
+        """The released table as a pandas DataFrame, a row for each count.
+
+        It has the columns of ``release.csv``, and with measurements also those of
+        ``measurements.csv``. A column of integers of which some are missing has type Int64.
+
+        Raises UnsupportedError if pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise UnsupportedError(_NO_LIBRARY.format("pandas")) from error
+        return pd.DataFrame(
+            {
+                name: pd.array(column.objects(), dtype="Int64")
+                if isinstance(column, Numbers) and kind == "BIGINT" and not column.known.all()
+                else column.objects()
+                for name, (kind, column) in self._columns.items()
+            }
+        )
+
+    def to_polars(self) -> Any:
+        """The released table as a polars DataFrame, see `to_pandas`."""
+        return self._frame("polars")
+
+    def to_arrow(self) -> Any:
+        """The released table as a `pyarrow.Table`, see `to_pandas`."""
+        return self._frame("pyarrow")
+
+    @property
+    def _columns(self) -> dict[str, tuple[str, Column]]:
+        """Type and entries of each column of the table, and of the measurements."""
+        tables = [self.table] if self.measured is None else [self.table, self.measured]
+        return {
+            name: (kind, column)
+            for table in tables
+            for (name, kind), column in zip(table.columns, table.data, strict=True)
+        }
+
+    def _frame(self, library: Literal["polars", "pyarrow"]) -> Any:
+        found = self._columns
+        columns = {name: column.objects() for name, (_, column) in found.items()}
+        schema = {name: _KINDS[kind] for name, (kind, _) in found.items()}
+        try:
+            return nw.from_dict(columns, schema, backend=library).to_native()
+        except ImportError as error:
+            raise UnsupportedError(_NO_LIBRARY.format(library)) from error
 
     def to_arviz(
         self,
