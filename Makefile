@@ -39,6 +39,8 @@ demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 	@$(BIN)/congenial release $(TAXI)/plan.toml --out $(TAXI)/release --overwrite
 	@echo "Checking the release: congenial verify $(TAXI)/release"
 	@$(BIN)/congenial verify $(TAXI)/release
+	@echo "The first rows of $(TAXI)/release/release.csv:"
+	@head -n 6 $(TAXI)/release/release.csv
 
 census:  ## Release sex by 23 ages for all counties of the United States, and check it.
 	@$(call EXAMPLE,census,build_counties)
