@@ -230,6 +230,9 @@ class Runner:
             done = re.match(r"\t@(?:echo \"(?P<said>.*)\"|\$\(BIN\)/congenial (?P<ran>.*))$", line)
             if done and done["said"]:
                 told += f"{done['said']}\n"
+            elif shown := re.match(r"\t@head -n (\d+) (.*)$", line):
+                lines = Path(shown[2]).read_text(encoding="utf-8").splitlines(keepends=True)
+                told += "".join(lines[: int(shown[1])])
             elif done:
                 code, more = run_congenial(shlex.split(done["ran"]))
                 told += more
