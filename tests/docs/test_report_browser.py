@@ -165,7 +165,7 @@ def test_no_need_is_asked_for_where_no_margin_can_meet_it(shown, tmp_path):
 def test_counts_that_are_not_listed_are_loaded_when_they_are_searched_for(shown, page, monkeypatch):
     """From a disk: the page opens alone, and asks for the scripts with the names that begin so."""
     monkeypatch.setattr(side_files, "MOST", 50)
-    monkeypatch.setattr(side_files, "EACH", 10)
+    monkeypatch.setattr(side_files, "EACH", 5)
     large = report(page.parent)
     shown.events.clear()
     shown.open(large)
@@ -181,6 +181,9 @@ def test_counts_that_are_not_listed_are_loaded_when_they_are_searched_for(shown,
     assert sorted(shown.run(NAMES)) == ["11", *(str(zone) for zone in range(110, 120))]
     asked = [each["request"]["url"] for each in shown.told("Network.requestWillBeSent")]
     assert 2 <= len(asked) <= 5
+    assert "More" not in shown.run(STATUS)
+    shown.run(search.format("1"))
+    shown.wait(f"{STATUS}.endsWith('More places begin so; type more of the name.')")
     shown.run(search.format("nobody"))
     shown.wait(f"{STATUS} === 'No place has that name.'")
     assert shown.told("Runtime.exceptionThrown") == []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,7 +93,10 @@ def test_every_count_is_on_the_page_or_in_one_script(place, monkeypatch):
     assert measured == dict(zip(paths_of(whole), whole["measured"], strict=True))
     # the release is still whole, and another file there is still seen
     assert all(check.passed for check in cg.verify(place))
+    assert not [path for path in place.iterdir() if path.name.startswith(".")]
     (folder / "mine.js").write_text("x")
+    with pytest.raises(cg.errors.ReleaseError, match=r"report-counts/mine\.js"):
+        report(place)
     failed = [check for check in cg.verify(place) if not check.passed]
     assert [check.name for check in failed] == ["files"]
     assert "report-counts/mine.js" in failed[0].text
@@ -106,6 +111,36 @@ def test_every_count_is_on_the_page_or_in_one_script(place, monkeypatch):
 
 def found_plan(place):
     return cg.read_release(place).plan
+
+
+def test_scripts_that_cannot_be_written_leave_those_that_are_there(place, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 12)
+    page = report(place)
+    before = {path: path.read_bytes() for path in [page, *(place / "report-counts").iterdir()]}
+    written = Path.write_text
+
+    def full(path, *given, **more):
+        if path.name == "0.js":
+            written(path, "half", encoding="utf-8")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return written(path, *given, **more)
+
+    monkeypatch.setattr(module, "EACH", 5)
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(cg.errors.ReleaseError, match="no space left"):
+        report(place)
+    assert {path: path.read_bytes() for path in before} == before
+    assert not [path for path in place.iterdir() if path.name.startswith(".")]
+
+
+def test_cells_of_every_block_are_searched_for_by_the_block():
+    tree = cg.Tree.from_paths(
+        [("s", f"t{b // 4}", f"B{b}", cell) for b in range(12) for cell in ("men", "women")]
+    )
+    nodes = np.flatnonzero(tree.level > 1)
+    found = module._places(tree, nodes, [tree.path(v) for v in nodes.tolist()])
+    blocks = [tree.path(v)[2].lower() for v in nodes.tolist()]
+    assert found == blocks
 
 
 def test_quantiles_say_how_many_counts_of_a_level_are_accurate_enough(place, monkeypatch):

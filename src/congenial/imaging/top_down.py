@@ -27,8 +27,8 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 log = logging.getLogger("congenial.imaging")
 _CLOSEST = (
-    "going down from the root, topdown found no table within the bounds and the counts published "
-    "exactly, so the table is the closest one, as of imaging"
+    "topdown found no table within the bounds and the exact counts when it went down from the "
+    "root; the closest table is taken instead, as of imaging"
 )
 
 

@@ -6,6 +6,7 @@ import csv
 import glob
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, starmap
@@ -53,6 +54,7 @@ ALWAYS = (CERTIFICATE, *TABLE)
 REPORT, REPORT_COUNTS = "report.html", "report-counts"
 MEASUREMENTS = (MEASUREMENTS_CSV, MEASUREMENTS_PARQUET)
 ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT, REPORT_COUNTS)
+_SCRIPT = re.compile(r"[0-9]+\.js")
 # Column of the stamp of simulations.
 NOTE = "note"
 # Lines written at a time, and bytes read at a time.
@@ -101,15 +103,23 @@ def is_text(path: Path) -> bool:
 
 def strangers(directory: Path) -> list[str]:
     """Return the names in a directory that are no part of a release."""
-    found = [entry.name for entry in directory.iterdir() if entry.name not in ALL]
     scripts = directory / REPORT_COUNTS
-    found += [f"{scripts.name}/{e.name}" for e in scripts.glob("*") if not is_script(e)]
-    return sorted(found)
+    found = [entry.name for entry in directory.iterdir() if entry.name not in ALL]
+    return sorted([*found, *(f"{scripts.name}{name}" for name in no_scripts(scripts))])
 
 
-def is_script(path: Path) -> bool:
-    """Whether a file has the name of a script of the page about a release."""
-    return path.suffix == ".js" and path.stem.isdecimal() and path.stem.isascii()
+def no_scripts(folder: Path) -> list[str]:
+    """Return what is no script in the folder of the page about a release, each with a slash first.
+
+    An empty name stands for the folder itself, if it is none.
+    """
+    if not os.path.lexists(folder):
+        return []
+    if folder.is_symlink() or not folder.is_dir():
+        return [""]
+    return [
+        f"/{e.name}" for e in folder.iterdir() if not (_SCRIPT.fullmatch(e.name) and e.is_file())
+    ]
 
 
 def write_tables(

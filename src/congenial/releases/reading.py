@@ -47,7 +47,7 @@ _MOST = 2**53
 _KINDS: Mapping[str, nw.Int64 | nw.Float64 | nw.String] = MappingProxyType(
     {"BIGINT": nw.Int64(), "DOUBLE": nw.Float64(), "VARCHAR": nw.String()}
 )
-_NO_LIBRARY = "{0} is not installed, and the table is to be in its form; install {0}."
+_NO_LIBRARY = "the table needs {0}, which is not installed; run pip install {0}."
 
 
 @dataclass(frozen=True, eq=False, repr=False)

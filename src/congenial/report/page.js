@@ -14,7 +14,7 @@
   const texts = [];
   // scripts that were asked for, and the paths of counts that came with them
   const asked = new Set(), paths = new Map();
-  let missing = false, shown = [], page = 0, key = "value", down = true, span = [0, 1];
+  let missing = false, cut = false, shown = [], page = 0, key = "value", down = true, span = [0, 1];
 
   // A script of the page's own making is allowed to load, from a disk too.
   function load(part) {
@@ -38,8 +38,9 @@
     choose();
   };
 
-  // The scripts with names that begin with what is searched for; a few, so that typing stays fast.
+  // Loads the scripts of places that begin with what is searched for: a few, so that typing stays fast.
   function find(sought) {
+    cut = false;
     if (!more || sought === "") return;
     let part = 0, end = more.first.length;
     while (part < end) {
@@ -48,9 +49,10 @@
     }
     part = Math.max(0, part - 1);
     for (const last = part + FILES; part < last && part < more.first.length; part += 1) {
-      if (more.first[part] > sought && !more.first[part].startsWith(sought)) break;
+      if (more.first[part] > sought && !more.first[part].startsWith(sought)) return;
       load(part);
     }
+    cut = part < more.first.length && more.first[part].startsWith(sought);
   }
 
   function path(row) {
@@ -174,7 +176,8 @@
           ? "Search for the beginning of a name to see counts of this level."
           : "No place has that name."
       : "Counts " + numbers.format(start + 1) + " to " + numbers.format(start + rows.length) +
-        " of " + numbers.format(shown.length) + ".";
+        " of " + numbers.format(shown.length) + "." +
+        (cut ? " More places begin so; type more of the name." : "");
     at("page").textContent = "Page " + numbers.format(page + 1) + " of " + numbers.format(pages);
     // a button that was disabled would lose the focus of whoever pressed it
     for (const [id, done] of [["first", page === 0], ["before", page === 0],

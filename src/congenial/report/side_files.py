@@ -61,6 +61,8 @@ def side_files(
         return None
     shown = listed(domain.level)
     rest = np.flatnonzero(~shown)
+    if not rest.size:
+        return None
     paths = [domain.path(v) for v in rest.tolist()]
     keys = _places(domain, rest, paths)
     # JavaScript orders text by units of UTF-16
@@ -92,11 +94,25 @@ def side_files(
 
 
 def _places(domain: Tree | Workload, nodes: IntArray, paths: Sequence[Path]) -> list[str]:
-    """Return the names of the counts' places in lower case, by which they are searched for."""
-    if isinstance(domain, Tree):
-        return [path[-1].lower() for path in paths]
-    valued = np.array([bool(block.margin) for block in domain.blocks])[domain.level[nodes]]
-    return [path[-2 if own else -1].lower() for path, own in zip(paths, valued, strict=True)]
+    """Return the names of the counts' places in lower case, by which they are searched for.
+
+    A name that occurs in most places, such as a cell's in every block, is no place's: the count is
+    then searched for by the name above.
+    """
+    level = domain.level[nodes]
+    if isinstance(domain, Workload):
+        valued = np.array([bool(block.margin) for block in domain.blocks])[level]
+        return [path[-2 if own else -1].lower() for path, own in zip(paths, valued, strict=True)]
+    called: dict[int, int] = {}
+    for depth in np.unique(level).tolist():
+        below = [paths[at] for at in np.flatnonzero(level == depth).tolist()]
+        apart = (
+            at
+            for at in range(depth, 0, -1)
+            if 2 * len({path[at] for path in below}) > len({path[: at + 1] for path in below})
+        )
+        called[depth] = next(apart, depth)
+    return [path[called[len(path) - 1]].lower() for path in paths]
 
 
 def _above(path: Path, name: str) -> Path:

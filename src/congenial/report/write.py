@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -56,7 +57,13 @@ def report(
     say = notify or (lambda _: None)
     place = Path(directory)
     target = place / files.REPORT if out is None else Path(out)
+    folder = target.with_name(f"{target.stem}-counts")
     _check_target(target, place)
+    if strange := files.no_scripts(folder):
+        raise ReleaseError(
+            f"{folder}{strange[0]} is no script of a page about a release, and the page's scripts "
+            "would replace it; move it, or give `out` another file."
+        )
     say("checking the release")
     checks = verify(place)
     failed = [check for check in checks if not check.passed]
@@ -78,11 +85,10 @@ def report(
     errors = expected_errors(
         release.mechanism, release.values, seed=_SEED, work=work_of_fit(release.model)
     )
-    folder = target.with_name(f"{target.stem}-counts")
     page = render(release, checks, errors, folder.name)
     say("writing")
     try:
-        _write_scripts(folder, page.scripts)
+        _replace_scripts(folder, page.scripts)
         return replace_file(target, page.text.encode())
     except OSError as error:
         raise ReleaseError(
@@ -91,16 +97,28 @@ def report(
         ) from error
 
 
-def _write_scripts(folder: Path, scripts: Sequence[str]) -> None:
-    """Replace the scripts of a page; the folder is gone if the page has none."""
-    for old in filter(files.is_script, folder.glob("*")):
-        old.unlink()
-    if scripts:
-        folder.mkdir(exist_ok=True)
-        for number, script in enumerate(scripts):
-            (folder / f"{number}.js").write_text(script, encoding="utf-8")
-    elif folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+def _replace_scripts(folder: Path, scripts: Sequence[str]) -> None:
+    """Replace the scripts of a page in one step; the folder is gone if the page has none."""
+    aside, old = (
+        folder.with_name(f".{folder.name}.{os.getpid()}.{end}") for end in ("part", "old")
+    )
+    try:
+        if scripts:
+            aside.mkdir()
+            for number, script in enumerate(scripts):
+                (aside / f"{number}.js").write_text(script, encoding="utf-8")
+        if folder.exists():
+            folder.rename(old)
+        try:
+            if scripts:
+                aside.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
+    finally:
+        for left in (aside, old):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 # A tag near the beginning of every page.

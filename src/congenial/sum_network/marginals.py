@@ -44,11 +44,7 @@ def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     transforms, many by one pass over all nodes, which needs no transforms.
     """
     n = len(tree)
-    own = tables.network.slot_class[:n].astype(np.int64)
-    if (own < 0).any():  # values that are sums of others have no class
-        number = _twins(tables.network, np.zeros(n), np.zeros(n, dtype=np.int64))[:n]
-    else:
-        number = _alike(own, tree)
+    number = _alike(tables.network.slot_class[:n].astype(np.int64), tree)
     _, different, number = np.unique(number, return_index=True, return_inverse=True)
     if different.size > max(_FEW, _FRACTION * n):
         return summaries(tables, tree.is_leaf, alpha).reach
