@@ -3,6 +3,9 @@
 A million leaves under 1,000 tracts and 20 counties, three million rows, the total exact. Each step
 is a process of its own; its processor time and its largest memory are those of the whole process,
 start included. The peer counts and adds noise, and writes the same two files.
+
+The second case is a table of 8 races by 2 ages at 24,960 blocks, groups, tracts and counties, each
+with its four margins: 706,483 crossing counts, by TopDown with Gaussian noise.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from resource import struct_rusage
 import duckdb
 import numpy as np
 
+from benchmarks import worlds
 from benchmarks.record import Case, Measure, Seen
 from benchmarks.timing import ratio
 
@@ -31,6 +35,21 @@ hierarchy = { root = "state", levels = ["county", "tract", "block"], domain = "p
 privacy = { neighbours = "substitute", epsilon = 1.0 }
 invariants = { publish_exactly = ["root"] }
 method = { name = "conditioning" }
+"""
+RACES, AGES = "abcdefgh", ("minor", "adult")
+# Most seconds of processor time of each step, crossing counts.
+SECONDS = {"explain": 10.0, "release": 60.0, "verify": 60.0}
+CROSSING = """
+data = { source = "rows.csv", weight = "people" }
+hierarchy = { root = "us", levels = ["county", "tract", "group", "block"], domain = "places.csv" }
+privacy = { neighbours = "substitute", epsilon = 4.0, delta = 1e-8, noise = "discrete-gaussian" }
+invariants = { nonnegative = true, publish_exactly = ["root: total"] }
+method = { name = "topdown" }
+release = { publish = ["table", "measurements"] }
+[table]
+attributes.race = ["a", "b", "c", "d", "e", "f", "g", "h"]
+attributes.age = ["minor", "adult"]
+margins = ["total", "race", "age", "race by age"]
 """
 
 
@@ -45,37 +64,67 @@ def cases(quick: bool) -> tuple[Case, ...]:
             Measure(f"{step}, peak memory", "MB", MOST_MEMORY),
         )
     )
-    return (Case("pipeline", f"{leaves:,} leaves", measures, 240.0, partial(_run, leaves)),)
+    blocks = 240 if quick else 24_960
+    alone = tuple(Measure(f"{step}, processor time", "s", most) for step, most in SECONDS.items())
+    return (
+        Case("pipeline", f"{leaves:,} leaves", measures, 240.0, partial(_beside, leaves)),
+        Case("pipeline", f"{blocks:,} blocks, crossing", alone, 120.0, partial(_crossing, blocks)),
+    )
 
 
-def _run(leaves: int) -> Iterator[Seen]:
+def _beside(leaves: int) -> Iterator[Seen]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         _write(place, leaves)
         (place / "plan.toml").write_text(PLAN)
-        command = [sys.executable, "-m", "congenial.cli"]
-        steps = {
-            "plain": [sys.executable, "-m", "benchmarks.peers.plain_files"]
-            + [str(place / name) for name in ("rows.parquet", "places.parquet", "plain")],
-            "explain": [*command, "explain", str(place / "plan.toml")],
-            "release": [
-                *(*command, "release", str(place / "plan.toml")),
-                *("--out", str(place / "out"), "--overwrite"),
-            ],
-            "verify": [*command, "verify", str(place / "out")],
-        }
+        plain = [sys.executable, "-m", "benchmarks.peers.plain_files"]
+        plain += [str(place / name) for name in ("rows.parquet", "places.parquet", "plain")]
+        steps = {"plain": plain, **_steps(place)}
         seen: dict[str, list[struct_rusage]] = {name: [] for name in steps}
         for _ in range(ROUNDS):
             for name, step in steps.items():
                 seen[name].append(_used(step))
-    times = {
-        name: np.array([used.ru_utime + used.ru_stime for used in each])
-        for name, each in seen.items()
-    }
+    times = {name: np.array(list(map(_seconds, each))) for name, each in seen.items()}
     for name in STEPS:
         yield ratio(f"{name}, time over plain files'", times[name], times["plain"])
         peak = max(used.ru_maxrss for used in seen[name]) / 1000.0
         yield Seen(f"{name}, peak memory", peak)
+
+
+def _crossing(blocks: int) -> Iterator[Seen]:
+    rng = np.random.default_rng(worlds.SEED)
+    people = rng.lognormal(2.5, 1.3, size=blocks)[:, None] * rng.dirichlet(np.full(16, 0.3), blocks)
+    counts = rng.poisson(people)
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        names = [f"c{b // 4_992},t{b // 104},g{b // 26},b{b}" for b in range(blocks)]
+        listed = "\n".join(["county,tract,group,block", *names, ""])
+        (place / "places.csv").write_text(listed)
+        rows = [
+            f"{names[b]},{RACES[cell // 2]},{AGES[cell % 2]},{counts[b, cell]}"
+            for b, cell in np.argwhere(counts).tolist()
+        ]
+        header = "county,tract,group,block,race,age,people"
+        (place / "rows.csv").write_text("\n".join([header, *rows, ""]))
+        (place / "plan.toml").write_text(CROSSING)
+        for name, step in _steps(place).items():
+            used = _used(step)
+            memory = {"peak_MB": used.ru_maxrss / 1000.0}
+            yield Seen(f"{name}, processor time", _seconds(used), detail=memory)
+
+
+def _steps(place: Path) -> dict[str, list[str]]:
+    command = [sys.executable, "-m", "congenial.cli"]
+    plan, out = str(place / "plan.toml"), str(place / "out")
+    return {
+        "explain": [*command, "explain", plan],
+        "release": [*command, "release", plan, "--out", out, "--overwrite"],
+        "verify": [*command, "verify", out],
+    }
+
+
+def _seconds(used: struct_rusage) -> float:
+    return used.ru_utime + used.ru_stime
 
 
 def _write(place: Path, leaves: int) -> None:

@@ -99,6 +99,24 @@ def test_records_that_enter_or_leave_and_the_entries_that_change():
     assert still >= 10
 
 
+def test_blocks_of_any_size_find_the_farthest_pair(monkeypatch):
+    """Thousands of random costs, equal ones among them, over a few cells at a time."""
+    rng = np.random.default_rng(8)
+    several = 0
+    for workload, _, given in worlds(1500, 9):
+        chain, n = workload.chain, len(workload)
+        for cost in (given, rng.random(n), rng.integers(0, 3, n).astype(float)):
+            monkeypatch.setattr(neighbours, "_BLOCK", int(rng.integers(1, 4)))
+            total, a, b = farthest_pair(cost, chain)
+            each = np.append(cost, 0.0)[chain]
+            apart = chain[:, :, None] != chain[:, None, :]
+            every = ((each[:, :, None] + each[:, None, :]) * apart).sum(axis=0)
+            assert total == pytest.approx(every.max(), rel=1e-12, abs=1e-12)
+            assert every[a, b] == pytest.approx(total, rel=1e-12, abs=1e-12)
+            several += chain.shape[1] > 4
+    assert several > 2000
+
+
 def test_a_search_that_stops_early_gives_an_upper_bound(monkeypatch):
     rng = np.random.default_rng(0)
     looser = 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,9 @@ import congenial as cg
 from congenial.inference.laws import evidence_of
 from congenial.inference.measured import pose
 from congenial.inference.splits import empirical_bayes as module
+from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.inference.splits.empirical_bayes import fit_splits, splits_at
+from congenial.inference.splits.messages import split_law, verified_law
 from support.seeds import for_each_seed
 
 CELLS = 4
@@ -127,3 +131,64 @@ def test_longer_messages_hardly_change_a_fit(seed):
     # the fit's own steps end within some 0.1 of the mode
     np.testing.assert_allclose(np.log(found), np.log(longer), rtol=0.0, atol=1e-3)
     assert np.abs(np.log(shorter / longer)).max() > 0.0
+
+
+def shortest(chances, alpha=0.1):
+    """The shortest interval of probability 1 - alpha, from probabilities of 0, 1, ..."""
+    total = np.append(0.0, np.cumsum(chances))
+    last = np.searchsorted(total, total + (1.0 - alpha - 1e-12) * total[-1]) - 1
+    first = np.arange(total.size)
+    size = np.where(last < chances.size, last - first, chances.size)
+    return int(np.argmin(size)), int(last[np.argmin(size)])
+
+
+def test_a_mixture_over_the_alphas_of_levels_hardly_changes_the_intervals():
+    """Decision 0020: alpha of a level of few families is taken as known.
+
+    The mixture weighs 3 values of each level's log alpha by the evidence: its mode, and 1.73
+    deviations to either side.
+    """
+    step, lengths, held, deviations = 0.3, [], [], []
+    for seed in range(6):
+        tree, x, mechanism, y = made(20 + seed, groups=6, blocks=40, alpha=(2.0, 0.4), scale=8.0)
+        known = evidence_of(pose(y, mechanism, cg.consistent(tree), nonnegative_leaves=True))
+        fitted, level = fit_splits(known), tree.level
+        start = np.log(fitted.alpha)
+
+        def log_density(at, known=known, level=level):
+            prior = DirichletTree(np.exp(at)[level])
+            law = split_law(known, prior, known.estimate(), 20.0)
+            return law.log_total - float((at**2).sum()) / 2.0
+
+        mode, axes = log_density(start), np.eye(start.size)
+        bent = [
+            (2.0 * mode - log_density(start + step * e) - log_density(start - step * e)) / step**2
+            for e in axes
+        ]
+        deviation = 1.0 / np.sqrt(np.maximum(bent, 1.0))
+        deviations.append(deviation[1])
+        points, weights = [], []
+        for signs in product((-1, 0, 1), repeat=start.size - 1):
+            at = start + np.append(0.0, signs) * np.sqrt(3.0) * deviation
+            # Gauss and Hermite's weights, over the normal density that they are for
+            own = sum(np.log(1 / 6) + 1.5 if s else np.log(2 / 3) for s in signs)
+            points.append(verified_law(known, DirichletTree(np.exp(at)[level])))
+            weights.append(own + log_density(at) - mode)
+        weights = np.exp(np.array(weights) - max(weights))
+        assert 0.1 < (weights / weights.sum()).max() < 0.9  # not one point alone
+        middle = len(points) // 2
+        for v in range(1, len(tree)):
+            mixed = np.zeros(int(y.max()) + 1000)
+            for weight, law in zip(weights, points, strict=True):
+                values, chances = law.marginal(v)
+                mixed[values] += weight * chances
+            values, chances = points[middle].marginal(v)
+            alone = np.zeros(mixed.size)
+            alone[values] = chances
+            ends = [shortest(law) for law in (alone, mixed)]
+            lengths.append([last - first for first, last in ends])
+            held.append([first <= x[v] <= last for first, last in ends])
+    assert np.mean(deviations) > 0.2  # of the level of one family, which is known least
+    short, long = np.mean(lengths, axis=0)
+    assert abs(long / short - 1.0) < 0.01
+    assert abs(np.diff(np.mean(held, axis=0))[0]) < 0.01
