@@ -125,7 +125,19 @@ def test_scripts_that_cannot_be_written_leave_those_that_are_there(place, monkey
             raise OSError(errno.ENOSPC, "No space left on device")
         return written(path, *given, **more)
 
+    moved = Path.rename
+
+    def interrupted(path, target):
+        if path.name.endswith(".part"):
+            raise KeyboardInterrupt
+        return moved(path, target)
+
     monkeypatch.setattr(module, "EACH", 5)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            report(place)
+    assert {path: path.read_bytes() for path in before} == before
     monkeypatch.setattr(Path, "write_text", full)
     with pytest.raises(cg.errors.ReleaseError, match="no space left"):
         report(place)

@@ -109,14 +109,12 @@ def _replace_scripts(folder: Path, scripts: Sequence[str]) -> None:
                 (aside / f"{number}.js").write_text(script, encoding="utf-8")
         if folder.exists():
             folder.rename(old)
-        try:
-            if scripts:
-                aside.rename(folder)
-        except OSError:
-            if old.exists():
-                old.rename(folder)
-            raise
-    finally:
+        if scripts:
+            aside.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:  # after a failure, or Ctrl-C, the scripts are those of the page that is still there
+        if old.exists() and not folder.exists():
+            old.rename(folder)
         for left in (aside, old):
             shutil.rmtree(left, ignore_errors=True)
 
