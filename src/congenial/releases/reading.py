@@ -28,7 +28,7 @@ from congenial.inference.splits.empirical_bayes import LevelSplits
 from congenial.invariants.written import nonnegative
 from congenial.namespaces import renamed
 from congenial.plan.cross_table import COLON, TOTAL
-from congenial.plan.plan import Plan
+from congenial.plan.plan import Plan, named_nodes
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
 from congenial.releases.accuracy import margins
@@ -211,6 +211,7 @@ class Release:
         given = [v if isinstance(v, str) else self._entry(v) for v in nodes]
         if not given:
             raise ArgumentError("no node is named; give at least one.")
+        named_nodes(self.plan, self.domain, "nodes", tuple(given))  # refuses names by this key
         change = msgspec.structs.replace
         accuracy = change(self.plan.accuracy, simultaneous=False, sums={"sum": tuple(given)})
         model = replace(self.model, plan=change(self.plan, accuracy=accuracy))
