@@ -246,7 +246,7 @@ def test_the_interval_of_a_sum_is_that_of_a_plan_that_asks_for_it(tmp_path, part
         plain.interval_of_sum([])
     with pytest.raises(cg.errors.ArgumentError, match="out of range"):
         plain.interval_of_sum([len(plain.tree)])
-    with pytest.raises(cg.errors.PlanError, match="^nodes names 'Nowhere'"):
+    with pytest.raises(cg.errors.PlanError, match=r"^nodes names 'Nowhere'"):
         plain.interval_of_sum(["Nowhere"])
 
 
