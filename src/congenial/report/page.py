@@ -1,4 +1,4 @@
-"""The page about a release, from its certificate and counts: one HTML file that loads no other."""
+"""The page about a release, from its certificate and counts, as HTML."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from congenial.domain.workload import Workload
 from congenial.inference.noise_intervals import noise_margin
 from congenial.preview.comparison.expected import NotSimulated, draws_for, work_of_fit
 from congenial.releases import sentences
+from congenial.releases.directory import REPORT_COUNTS
 from congenial.releases.model import Level
 from congenial.releases.reading import Release
 from congenial.report.side_files import SideFiles, in_script, side_files
@@ -42,7 +43,7 @@ def render(
     release: Release,
     checks: Sequence[Check],
     errors: FloatArray | NotSimulated,
-    folder: str = "report-counts",
+    folder: str = REPORT_COUNTS,
 ) -> Page:
     """Write the page about a release as HTML; `errors` has the expected error of each node.
 
