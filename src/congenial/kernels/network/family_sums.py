@@ -1,0 +1,418 @@
+"""Laws of the sums of families of leaves: where they lie, and their tables.
+
+A leaf with Laplace noise of inverse scale i and mode 0 that is at least -c is -c + J + G, with
+independent J and G: G is geometric with ratio q = exp(-i), and J, its *lift*, lies in 0..c with
+weights q^c at 0 and (1 - q^2) q^(c - j) at j. So the sum of k leaves is that of their lifts, which
+are short, and of k geometric variables, a negative binomial one (`proofs/family-draws.md`). All laws
+here are tilted by exp(tilt * value), which changes no conditional law.
+
+Benchmark row: `bounded`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from congenial.kernels.network.weights import fill_unary
+from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.convolution import convolve_closely
+from congenial.kernels.numerics.doubled import doubled_exp, two_product
+from congenial.kernels.numerics.laws import GEOMETRIC_SUM, LAPLACE
+
+# Nats: what lies beyond an end of a range has at most exp(-DEPTH) of a law's probability.
+DEPTH = 42.0
+# Nats below the largest entry of a table at which its ends are cut.
+_CUT = 40.0
+# Largest sum of a table's entries.
+_WHOLE = 2.0**62
+# Nats: frequencies at which the sum of the geometric variables alone is smaller are left out.
+_FAINT = 36.0
+# Step of the differences by which moments are computed, as a share of the least decay.
+_STEP = 0.02
+# Units of rounding of an entry of a lift's table, of a compensated sum (`convolution`) and of a
+# negative binomial weight (`weights`).
+_LIFT, _SUM, _NEGATIVE_BINOMIAL = 3.0, 4.0 + 2.0**-8, 2.0
+
+
+@njit(inner=True)
+def log_lifts(gap, inverse, tilt):
+    """Return the log of the summed weights of a lift, times exp(tilt * gap) at its top."""
+    rate = -(tilt + inverse)
+    most = -math.expm1(-2.0 * inverse)
+    if rate < 0.0:
+        body = math.expm1(gap * rate) / math.expm1(rate)
+        return tilt * gap + math.log(most * body + math.exp(gap * rate))
+    body = float(gap)
+    if rate > 0.0:
+        body = math.exp(-rate) * math.expm1(-gap * rate) / math.expm1(-rate)
+    return -inverse * gap + math.log(most * body + 1.0)
+
+
+@njit(inner=True)
+def _cumulant(gaps, counts, begin, stop, size, inverse, tilt):
+    """Return the log of the summed weights of a family's sum above its least value."""
+    out = -size * math.log(-math.expm1(tilt - inverse))
+    for i in range(begin, stop):
+        out += counts[i] * log_lifts(gaps[i], inverse, tilt)
+    return out
+
+
+@njit()
+def place_leaves(begins, gaps, counts, size, inverse, tilt, placed):
+    """Fill `placed` (families, 6): mean, variance, ends and tilts of the ends of each sum.
+
+    Distinct gaps of family f are at begins[f] .. begins[f + 1] - 1, with their numbers in `counts`.
+    Beyond each end, the law has at most exp(-DEPTH) of the probability (Chernoff), also if it is
+    tilted outwards by less than the tilt of the end. The mean is nan if the law does not exist.
+    """
+    for f in range(size.size):
+        law = gaps, counts, begins[f], begins[f + 1], size[f], inverse[f]
+        room = inverse[f] - tilt[f]
+        placed[f, 0] = np.nan
+        if not room > 0.0:
+            continue
+        step = _STEP * min(room, inverse[f])
+        here = _cumulant(*law, tilt[f])
+        up, down = _cumulant(*law, tilt[f] + step), _cumulant(*law, tilt[f] - step)
+        mean, variance = (up - down) / (2.0 * step), max((up - here + (down - here)) / step**2, 1.0)
+        placed[f, 0], placed[f, 1] = mean, variance
+        most, least = np.inf, 0.0
+        own = math.sqrt(2.0 * DEPTH / variance)
+        placed[f, 4] = placed[f, 5] = own
+        for share in (1.0, 0.6, 1.6):
+            by = own * share
+            end = (here - _cumulant(*law, tilt[f] - by) - DEPTH) / by
+            if end > least:
+                least, placed[f, 4] = end, by
+        for i in range(6):
+            by = min(own * (1.2, 1.0, 0.6)[i % 3], room * (0.9, 0.6, 0.3)[i % 3])
+            if i > 2:
+                by = room * (0.9, 0.6, 0.3)[i % 3]
+            end = (_cumulant(*law, tilt[f] + by) - here + DEPTH) / by
+            if end < most:
+                most, placed[f, 5] = end, by
+        placed[f, 2], placed[f, 3] = math.floor(least), math.ceil(most) + 1.0
+
+
+@njit(inner=True)
+def _log_top(inverse, tilt, first, last):
+    """Return the largest of tilt * x - inverse * abs(x) for x from `first` to `last`."""
+    middle = min(max(0.0, first), last)
+    most = tilt * middle - inverse * abs(middle)
+    for x in (first, last):
+        most = max(most, tilt * x - inverse * abs(x))
+    return most
+
+
+@njit(inner=True)
+def weigh(sums, more, ends, first, size, law, own, out, begin):
+    """Write a table of the weights at first, ... times bounds on sums[0], ... to out[begin], ...
+
+    A sum is at most sums[i] + more, and towards an end at most exp(-DEPTH) times a power that grows
+    inwards by `ends`, from 0 and from ends[2] on; where these are 0, nothing is known. `law` has
+    kind, inverse scale, tilt and ends of the weight, which is at most 1. Entries are integers,
+    rounded up, that add up to at most 2^62. Unlikely ends are left out. Returns (first value and
+    size of the table; sum of all products; sum of the weights; the entry of a product of 1; share
+    that was left out; log by which weights were divided). The size is 0 if no product is positive.
+    `own` is scratch.
+    """
+    kind, inverse, tilt, lo, hi = law
+    low = np.int64(min(max(lo - first, 0.0), float(size)))
+    high = np.int64(max(min(hi - first + 1.0, float(size)), 0.0))
+    if low >= high:
+        return first, 0, 0.0, 0.0, 0.0, 0.0, 0.0
+    width = high - low
+    log_top = fill_unary(kind, inverse, 0.0, tilt, first + low, own[:width])
+    total = weights = top = 0.0
+    for i in range(width):
+        weights += own[i]
+        most = max(sums[low + i], 0.0) + more
+        if most < 4.0 * more:
+            if ends[0] > 0.0:
+                most = min(most, math.exp(min(ends[0] * (low + i) - DEPTH, 0.0)))
+            if ends[1] > 0.0:
+                most = min(most, math.exp(min(ends[1] * (ends[2] - low - i) - DEPTH, 0.0)))
+        own[i] *= most
+        total += own[i]
+        top = max(top, own[i])
+    if not top > 0.0:
+        return first, 0, 0.0, 0.0, 0.0, 0.0, 0.0
+    least = top * math.exp(-_CUT)
+    a, b, cut = 0, width, 0.0
+    while own[a] < least:
+        cut += own[a]
+        a += 1
+    while own[b - 1] < least:
+        cut += own[b - 1]
+        b -= 1
+    scale = (_WHOLE - 2.0 * (b - a)) / (total - cut)
+    for i in range(b - a):
+        x = own[a + i]
+        out[begin + i] = np.int64(x * scale) + 1 if x > 0.0 else 0
+    return first + low + a, b - a, total, weights, scale, cut / total, log_top
+
+
+@njit()
+def weigh_all(number, sums, begins, errors, at, bounds, laws, tilts, found, table):
+    """Fill tables of the owners of families from the laws of their sums, rows of `sums`.
+
+    A row is periodic and is read from `begins` on. `at` has the ends beyond which the sum lies with
+    probability exp(-DEPTH), counted from the least sum, and that sum; a row begins at the first.
+    `bounds` has the tilts of these ends. Returns (table, its size). `found` (rows, 8) is filled
+    with the place of each table and with what `weigh` returns. The size is 0 too if the weight rises
+    faster, at an end, than the sum is known to fall there.
+    """
+    kind, inverse, tilt, lo, hi = laws
+    used, n = 0, sums.shape[1]
+    row, own = np.empty(n), np.empty(n)
+    for i in range(number.size):
+        f, error = number[i], errors[i]
+        first, slope = at[i, 2] + at[i, 0], tilt[f] - tilts[f]
+        decay = inverse[f] if kind[f] == LAPLACE else 0.0
+        below = -slope - (decay if first <= 0 else -decay)
+        beyond = slope - (decay if first + n > 0 else -decay)
+        known = error > 0.0
+        found[i, 2] = 0.0
+        if known and lo[f] < first and at[i, 0] > 0 and below > bounds[i, 0]:
+            continue
+        if known and hi[f] > first + n and beyond > bounds[i, 1]:
+            continue
+        for j in range(n):
+            row[j] = sums[i, (begins[i] + j) % n]
+        if table.size < used + n:
+            longer = np.empty(max(used + n, 2 * table.size), dtype=np.int64)
+            longer[:used] = table[:used]
+            table = longer
+        low = bounds[i, 0] if known and at[i, 0] > 0 else 0.0
+        ends = low, bounds[i, 1] if known else 0.0, float(at[i, 1] - at[i, 0])
+        law = kind[f], inverse[f], slope, lo[f], hi[f]
+        out = weigh(row, error, ends, first, n, law, own, table, used)
+        found[i, 0], found[i, 1], found[i, 2] = used, out[0], out[1]
+        found[i, 3], found[i, 4], found[i, 5], found[i, 6] = out[2], out[3], out[4], out[5]
+        found[i, 7] = out[6]
+        used += out[1]
+    return table, used
+
+
+@njit(inner=True)
+def fill_powers(inverse, tilt, out):
+    """Fill `out` with the weights of a lift's values from its likelier end on; return which.
+
+    They fall by exp(-abs(inverse + tilt)) each. True if the likelier end is the top, or neither.
+    """
+    top = tilt + inverse >= 0.0
+    fill_unary(LAPLACE, inverse if top else -inverse, 0.0, -tilt if top else tilt, 0, out)
+    return top
+
+
+@njit()
+def fill_directly(number, families, binomials, laws, base_tilt, placed, found, table):
+    """Fill the tables of the owners of families, whose sums are added up term by term.
+
+    Returns (table, its size). `found` (families, 6) is filled with each owner's place, first value,
+    size, units of rounding, largest weight over the mean weight of the sum, and the share that was
+    cut.
+    """
+    begins, gaps, counts, base, inverse, tilt = families
+    kind, own_inverse, own_tilt, lo, hi = laws
+    of, offset, binomial = binomials
+    used, room, widest = 0, 64, 1
+    for i in range(number.size):
+        f = number[i]
+        room = max(room, np.int64(placed[f, 3]) + 1)
+        for r in range(begins[f], begins[f + 1]):
+            widest = max(widest, gaps[r] + 1)
+    sums, own, lifts, lift = np.empty(room), np.empty(room), np.empty((2, room)), np.empty(room)
+    work, powers = np.empty((4, 2 * room + 16)), np.empty(widest)
+    last_inverse, top = -1.0, True
+    for i in range(number.size):
+        f = number[i]
+        if inverse[f] != last_inverse:
+            last_inverse = inverse[f]
+            top = fill_powers(last_inverse, base_tilt, powers)
+        n = np.int64(placed[f, 3]) + 1
+        most = -math.expm1(-2.0 * inverse[f])
+        units, side, width = 0.0, 0, 1
+        lifts[0, 0] = 1.0
+        for r in range(begins[f], begins[f + 1]):
+            gap = gaps[r]
+            if gap == 0:
+                continue
+            last = min(gap, n - 1)
+            for j in range(1, last + 1):
+                lift[j] = most * powers[gap - j if top else j]
+            lift[0] = powers[gap] if top else 1.0
+            for _ in range(counts[r]):
+                wide = min(width + last, n)
+                one, other = lifts[side], lifts[1 - side]
+                convolve_closely(one, 0, width, lift, 0, last + 1, 0, other, 0, wide, work)
+                side, width, units = 1 - side, wide, units + _LIFT + _SUM
+        at, one = offset[of[f]], lifts[side]
+        if width == 1:
+            for y in range(n):
+                sums[y] = one[0] * binomial[at + y]
+            units += 1.0 + _NEGATIVE_BINOMIAL
+        else:
+            convolve_closely(one, 0, width, binomial, at, n, 0, sums, 0, n, work)
+            units += _SUM + _NEGATIVE_BINOMIAL
+        if table.size < used + n:
+            longer = np.empty(max(used + n, 2 * table.size), dtype=np.int64)
+            longer[:used] = table[:used]
+            table = longer
+        law = kind[f], own_inverse[f], own_tilt[f] - base_tilt, lo[f], hi[f]
+        first, size, total, _, _, cut, _ = weigh(sums, 0.0, (0.0, 0.0, 0.0), base[f], n, law, own, table, used)
+        # the same sum by the family's own tilt, roughly
+        by, whole = math.exp(tilt[f] - base_tilt), 0.0
+        for y in range(n - 1, -1, -1):
+            whole = whole * by + sums[y]
+        ends = max(lo[f], float(base[f])), min(hi[f], float(base[f] + n - 1))
+        decay = own_inverse[f] if kind[f] == LAPLACE else 0.0
+        shift = _log_top(decay, own_tilt[f] - base_tilt, *ends)
+        shift -= _log_top(decay, own_tilt[f] - tilt[f], *ends) + (tilt[f] - base_tilt) * base[f]
+        found[i, 0], found[i, 1], found[i, 2] = used, first, size
+        found[i, 3], found[i, 4], found[i, 5] = units + 3.0, whole / (total * math.exp(shift)), cut
+        used += size
+    return table, used
+
+
+@njit()
+def fill_spectra(number, families, size, turns, spectra, means):
+    """Fill the spectra of families' sums for a period of n = turns.shape[1] values.
+
+    `turns` has the cosines and sines of 2 pi i / n. `means` (families, 2) is filled with the mean
+    of the sizes of a whole period, and a bound on the mean of their errors.
+    """
+    for i in range(number.size):
+        for k in range(spectra.shape[1]):
+            spectra[i, k] = 0.0
+        means[i, 0], means[i, 1] = _fill_spectrum(number[i], families, size, turns, spectra[i])
+
+
+@njit(inner=True)
+def _fill_spectrum(f, families, size, turns, spectrum):
+    """Fill the spectrum of one family, which is zero on entry."""
+    begins, gaps, counts, _, inverses, tilts = families
+    inverse, tilt, n = inverses[f], tilts[f], turns.shape[1]
+    g, rest = math.exp(tilt - inverse), -math.expm1(tilt - inverse)
+    most, rate = -math.expm1(-2.0 * inverse), abs(tilt + inverse)
+    top = tilt + inverse >= 0.0
+    # a lift has the generating function (constant + most * (...)) / whole, see the loop
+    begin, stop = begins[f], begins[f + 1]
+    part, constant, weight = np.empty((3, stop - begin + 1))
+    for i in range(stop - begin):
+        gap = gaps[begin + i]
+        least = math.exp(-gap * rate)
+        body = math.expm1(-gap * rate) / math.expm1(-rate) if rate > 0.0 else float(gap)
+        whole = most * body + least if top else most * body * math.exp(-rate) + 1.0
+        part[i], constant[i], weight[i] = least, (least if top else 1.0) / whole, most / whole
+    r = math.exp(rate if top else -rate)
+    more = math.expm1(rate if top else -rate)
+    sizes, errors, k = 1.0, 0.0, 1
+    spectrum[0] = 1.0
+    while k <= n // 2:
+        # half of 1 - cos(t), t = 2 pi k / n
+        square = math.sin(math.pi * k / n) ** 2
+        x = 0.5 * size[f] * math.log1p(4.0 * g * square / (rest * rest))
+        if x > _FAINT:
+            break
+        cos, sin = turns[0, k], turns[1, k]
+        angle = size[f] * math.atan2(g * sin, rest + 2.0 * g * square)
+        a, b = math.cos(angle) * math.exp(-x), math.sin(angle) * math.exp(-x)
+        error = 8.0 * x + 8.0 * abs(angle) + 8.0
+        # z / (z - 1) for z = r exp(i t)
+        low_re, low_im = more - 2.0 * r * square, r * sin
+        norm = 1.0 / (low_re * low_re + low_im * low_im)
+        by_re = (r * cos * low_re + r * sin * low_im) * norm
+        by_im = (r * sin * low_re - r * cos * low_im) * norm
+        far = math.sqrt(by_re * by_re + by_im * by_im)
+        for i in range(stop - begin):
+            if gaps[begin + i] == 0:
+                continue
+            at = (gaps[begin + i] * k) & (n - 1)
+            u_re, u_im = turns[0, at], turns[1, at]
+            if top:
+                u_re -= part[i]
+            else:
+                u_re, u_im = part[i] * u_re - 1.0, part[i] * u_im
+            w = weight[i]
+            s_re = constant[i] + w * (u_re * by_re - u_im * by_im)
+            s_im = w * (u_re * by_im + u_im * by_re)
+            large = math.sqrt(s_re * s_re + s_im * s_im)
+            own = (64.0 * w * far * (1.0 + part[i]) + 8.0) / max(large, 1e-30) + 3.0
+            for _ in range(counts[begin + i]):
+                a, b, error = a * s_re - b * s_im, a * s_im + b * s_re, error + own
+        spectrum[k] = complex(a, -b)
+        here = math.sqrt(a * a + b * b)
+        sizes += 2.0 * here
+        errors += 2.0 * here * error
+        k += 1
+    errors *= 2.0**-53
+    if k <= n // 2:
+        errors += 2.0 * (n // 2 - k + 1) * math.exp(-_FAINT)
+    return sizes / n, errors / n
+
+
+@njit()
+def multiply_spectra(spectra, error, spectrum):
+    """Fill the product of spectra, whose entries have errors of `error`.
+
+    Returns (mean of the sizes, bound on the mean of the errors, mean of the largest sizes without
+    one factor) over the whole period.
+    """
+    parts, size = spectra.shape
+    sizes = errors = without = 0.0
+    for k in range(size):
+        a, b, whole, least, share = 1.0, 0.0, 1.0, 1.0, 0.0
+        for c in range(parts):
+            re, im = spectra[c, k].real, spectra[c, k].imag
+            large = max(math.sqrt(re * re + im * im), error)
+            least = min(least, large)
+            share += error / large + 2.3 * 2.0**-53
+            a, b, whole = a * re - b * im, a * im + b * re, whole * large
+        spectrum[k] = complex(a, b)
+        times = 1.0 if k in (0, size - 1) else 2.0
+        sizes += times * whole
+        errors += times * whole * share
+        without += times * whole / least
+    n = 2 * (size - 1)
+    return sizes / n, 1.001 * errors / n, without / n
+
+
+@njit()
+def fill_binomial(inverse, size, tilt, out):
+    """Fill `out` with the weights of a sum of `size` geometric variables, from 0 on."""
+    fill_unary(GEOMETRIC_SUM, inverse, size, tilt, 0, out)
+
+
+@njit()
+def fill_leaf(inverse, tilt, low, own, out):
+    """Fill `out` with the integer weights of a leaf, from `low` on; `own` is scratch."""
+    fill_unary(LAPLACE, inverse, 0.0, tilt, low, own)
+    total = 0.0
+    for i in range(own.size):
+        total += own[i]
+    scale = (_WHOLE - 2.0 * own.size) / total
+    for i in range(own.size):
+        out[i] = np.int64(own[i] * scale) + 1
+
+
+@njit()
+def fill_lift(inverse, tilt, out):
+    """Fill `out` with the weights of a lift, for a gap of out.size - 1."""
+    gap = out.size - 1
+    powers, most = np.empty(gap + 1), -math.expm1(-2.0 * inverse)
+    top = fill_powers(inverse, tilt, powers)
+    for j in range(1, gap + 1):
+        out[j] = most * powers[gap - j if top else j]
+    out[0] = powers[gap] if top else 1.0
+
+
+@njit()
+def fill_tilted(table, tilt, out):
+    """Fill `out` with integers times exp(tilt * i), each rounded once; the largest factor is 1."""
+    for i in range(table.size):
+        away = float(i if tilt <= 0.0 else i - (table.size - 1))
+        h, low = doubled_exp(*two_product(tilt, away))
+        out[i] = float(table[i]) * (h + low)

@@ -1,0 +1,528 @@
+"""Tables of the sums of a tree of bounded counts, one for each family, instead of for every merge.
+
+For Laplace noise and leaves with a lower bound. `family_draws` draws from them.
+Proof: `proofs/family-draws.md`. Benchmark row: `bounded`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.kernels.network import family_sums as kernels
+from congenial.kernels.network import families as grouping
+from congenial.kernels.network.weights import fill_unary
+from congenial.kernels.numerics import laws
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.weights import SharedUnary
+from congenial.types import BoolArray, FloatArray, Indices, IntArray
+
+_UNIT = 2.0**-53
+# Products of a family's lifts and sums below which they are added up term by term.
+_DIRECT = 1 << 18
+# Longest period of a transform, and most children with tables in one family.
+_LONGEST, _MOST = 1 << 22, 4096
+# Entries of the transforms that are in memory at once.
+_AT_ONCE = 1 << 20
+# Most entries of all tables, 1 GiB.
+_ROOM = 1 << 27
+# Error of one stage of a transform: a complex product (Brent, Percival and Zimmermann 2007), a
+# rounded root of unity and a sum; and of one member of a composition (kernels.compositions).
+_STAGE, _COMPOSED = 4.0 * _UNIT, 2.0**-59
+# Error of an integer weight, as a share of the sum of all (kernels.family_draws).
+_CHOICE = 2.0**-60
+# Probability beyond the ends of a range.
+_BEYOND = 2.0 * math.exp(-kernels.DEPTH)
+# Bits of a gap; the family is in the others.
+_BITS = 40
+# Nats by which the smallest weight of a negative binomial table may differ by tilts.
+_NATS = 100.0
+
+
+class Leaves(NamedTuple):
+    """Families of leaves by number; see `kernels.network.family_sums`."""
+
+    begins: IntArray  # shape (m + 1,): Where the distinct gaps of each family begin.
+    gaps: IntArray  # Distances of the modes from the lower bounds, and how often each occurs.
+    counts: IntArray
+    base: IntArray  # shape (m,): Least sum.
+    inverse: FloatArray
+    tilt: FloatArray
+
+
+class Owners(NamedTuple):
+    """Weights of the owners of families, and the tilts of the sums above them; shapes (m,)."""
+
+    kind: IntArray
+    inverse: FloatArray
+    tilt: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+
+
+class Binomials(NamedTuple):
+    """Negative binomial weights, one table for each number of leaves and inverse scale."""
+
+    of: IntArray  # shape (m,): Which of them each family has.
+    offset: IntArray
+    table: FloatArray
+
+
+class Families(NamedTuple):
+    """Members and owners of every sum, as `kernels.network.family_draws` takes them."""
+
+    start: Indices  # shape (m + 1,): Where the members of each sum begin.
+    member: Indices
+    owner: Indices  # shape (m,): -1 for a sum that is fixed at 0.
+    root: BoolArray  # shape (m,): Whether the owner is in no sum and is drawn first.
+    of_leaves: BoolArray  # shape (m,): Whether leaves alone are added up.
+    gap: IntArray  # shape (n,): Distance of the mode from the lower bound of a leaf, else 0.
+    least: IntArray  # shape (n,): Lower bound of a leaf.
+
+
+class TablesOfOwners(NamedTuple):
+    """Integer weights of owners, given what is below them; shapes (n,) but for the table."""
+
+    place: IntArray
+    first: IntArray
+    size: IntArray
+    table: IntArray
+
+
+class Doubt(NamedTuple):
+    """By how much entries may be too large, because transforms have errors.
+
+    An entry is at least unit exp(slope x - decay abs(x)) times the probability of x by the law of
+    the sum below, and larger by at most the share factor exp(slope x - decay abs(x)) / entry.
+    """
+
+    factor: FloatArray  # shapes (n,); 0 where it is exact up to rounding.
+    slope: FloatArray
+    decay: FloatArray
+    unit: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class FamilySums:
+    """Tables from which a forest is drawn family by family."""
+
+    order: Indices  # shape (m,): Sums from the top down.
+    families: Families
+    tables: TablesOfOwners
+    leaves: Leaves
+    binomials: Binomials
+    base_tilt: FloatArray  # shape (m,): Tilt of each family's negative binomial weights.
+    # shape (m,): Tilt of the members' tables by which a sum was computed; 0 for leaves.
+    retilt: FloatArray
+    doubt: Doubt
+    error: float  # Bound on the total variation between a draw and its law.
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+        return int(self.families.gap.size)
+
+
+def fill_families(
+    forest: SumForest, weights: SharedUnary, theta: FloatArray, limit: float
+) -> FamilySums | None:
+    """Fill the tables; None where this way does not apply or its error would exceed `limit`."""
+    if not _applies(forest, weights):
+        return None
+    return _Filling(forest, weights, theta).filled(limit)
+
+
+def _applies(forest: SumForest, weights: SharedUnary) -> bool:
+    """Whether all sums are those of a tree whose measured leaves have lower bounds."""
+    unary, owner = weights.unary, forest.owner
+    owned = owner[owner >= 0]
+    if not forest.m or forest.turned or (forest.sign < 0).any():
+        return False
+    if np.bincount(owned, minlength=1).max(initial=0) > 1 or (unary.center != 0.0).any():
+        return False
+    isolated = forest.above < 0
+    isolated[owned] = False
+    leaf = np.ones(forest.n, dtype=np.bool_)
+    leaf[owned] = False
+    bounded = (unary.kind == laws.LAPLACE) & np.isfinite(unary.lo) & np.isposinf(unary.hi)
+    near = np.abs(np.where(np.isfinite(unary.lo), unary.lo, 0.0)) < 2.0**40
+    fits = bounded & near
+    known = (unary.kind == laws.LAPLACE) | (unary.kind == laws.FLAT)
+    code = weights.code
+    return bool(not isolated.any() and fits[code[leaf]].all() and known[code].all())
+
+
+class _Filling:
+    """The tables on their way up."""
+
+    def __init__(self, forest: SumForest, weights: SharedUnary, theta: FloatArray) -> None:
+        n, m = forest.n, forest.m
+        unary, code, owner = weights.unary, weights.code, forest.owner
+        start, self.bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
+        member = np.empty(n, dtype=np.int32)
+        shape = forest.above, owner, forest.depth
+        begin = grouping.families(*shape, start, member, self.bottom_up)
+        member = member[: start[-1]]
+        if begin >= 0:
+            member = np.arange(begin, begin + start[-1], dtype=np.int32)
+        self.owned = np.zeros(n, dtype=np.bool_)
+        self.owned[owner[owner >= 0]] = True
+        lo = np.where(np.isfinite(unary.lo), unary.lo, 0.0)
+        least = np.where(self.owned, 0, lo.astype(np.int64)[code])
+        inverse = np.where(unary.kind == laws.LAPLACE, 1.0 / unary.scale, 0.0)
+        self.inverse, self.theta, self.m, self.n = inverse[code], theta.copy(), m, n
+        inner = np.add.reduceat(self.owned[member].astype(np.int64), start[:-1]) > 0
+        ends = [f.reduceat(self.inverse[member], start[:-1]) for f in (np.minimum, np.maximum)]
+        above = np.where(owner >= 0, forest.above[owner], -1)
+        self.families = Families(
+            start,
+            member,
+            owner,
+            (owner >= 0) & (above < 0),
+            ~inner & (ends[0] == ends[1]),
+            np.maximum(-least, 0),
+            least,
+        )
+        self.number = np.diff(start).astype(np.int64)
+        self.law = self._leaves(ends[0])
+        own = code[owner]
+        self.owners = Owners(
+            np.where(owner >= 0, unary.kind[own], laws.FLAT),
+            np.where(owner >= 0, self.inverse[owner], 0.0),
+            np.where(above >= 0, theta[above], 0.0),
+            np.where(owner >= 0, unary.lo[own], 0.0),
+            np.where(owner >= 0, unary.hi[own], 0.0),
+        )
+        # the table of a sum that is fixed has a place of its own
+        self.holder = np.where(owner >= 0, owner, n + np.arange(m)).astype(np.int64)
+        self.place, self.first, self.size = np.zeros((3, n + m), dtype=np.int64)
+        self.table, self.used = np.empty(1 << 16, dtype=np.int64), 0
+        # share of each owner's table that is missing or that choices add, and the same pointwise
+        self.missing, self.relative = np.zeros(n + m), 0.0
+        self.doubt = Doubt(*np.zeros((4, n + m)))
+        self.retilt = np.zeros(m)
+
+    def _leaves(self, inverse: FloatArray) -> Leaves:
+        """List the distinct gaps of every family of leaves, and their numbers."""
+        m, of = self.m, self.families
+        kept = np.repeat(of.of_leaves, self.number)
+        family = np.repeat(np.arange(m), self.number)[kept]
+        member = of.member[kept]
+        key = np.sort((family << _BITS) | of.gap[member])
+        fresh = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: key.size])
+        counts = np.diff(np.append(fresh, key.size))
+        distinct = key[fresh]
+        begins = np.searchsorted(distinct, np.arange(m + 1) << _BITS)
+        gaps = distinct & ((1 << _BITS) - 1)
+        base = np.bincount(family, weights=of.least[member].astype(float), minlength=m)
+        # a sum over the distinct gaps of each family
+        self.each = distinct >> _BITS
+        self.lifted = np.bincount(self.each, weights=counts * (gaps > 0), minlength=m)
+        return Leaves(begins, gaps, counts, base.astype(np.int64), inverse, self.theta)
+
+    def filled(self, limit: float) -> FamilySums | None:
+        """Fill all tables from the bottom up."""
+        of = self.families
+        if not self._fill_leaves():
+            return None
+        for f in self.bottom_up[~of.of_leaves[self.bottom_up]].tolist():
+            if not self._fill_above(f):
+                return None
+        top = of.root | (of.owner < 0)
+        error = float(self.missing[self.holder[top]].sum()) + self.relative
+        error += _COMPOSED * of.member.size
+        # an entry of the top is the only one, or its doubt is counted as the others' are
+        self.doubt.factor[self.holder[top & ~of.root]] = 0.0
+        if not error <= limit:
+            return None
+        n = self.n
+        return FamilySums(
+            np.ascontiguousarray(self.bottom_up[::-1]),
+            of,
+            TablesOfOwners(self.place, self.first, self.size, self.table[: self.used]),
+            self.law,
+            self.binomials,
+            self.base_tilt,
+            self.retilt,
+            self.doubt,
+            error,
+        )
+
+    def _fill_leaves(self) -> bool:
+        """Fill the tables of all owners of leaves."""
+        law, number = self.law, self.number
+        self.placed = np.full((self.m, 6), np.nan)
+        whole = law.begins, law.gaps, law.counts, number, law.inverse, law.tilt
+        kernels.place_leaves(*whole, self.placed)
+        at = np.flatnonzero(self.families.of_leaves)
+        low, high = self.placed[at, 2:4].T
+        self.base_tilt = np.zeros(self.m)
+        if not at.size:
+            self.binomials = Binomials(np.zeros(self.m, dtype=np.int64), at, np.empty(0))
+            return True
+        if not (np.isfinite(high).all() and high.max() < _LONGEST / 2):
+            return False
+        total = np.bincount(self.each, weights=law.gaps * law.counts, minlength=self.m)
+        direct = total[at] * high <= _DIRECT
+        ends = np.where(direct, high + 1.0, low + _periods(high - low))
+        if not self._fill_binomials(at, ends.astype(np.int64) + 1):
+            return False
+        lifts = np.where(law.gaps > 0, law.counts * (law.gaps + 2.0), 0.0)
+        self.lifts = _CHOICE * np.bincount(self.each, weights=lifts, minlength=self.m)
+        self.relative += _UNIT * float((3.0 * self.lifted[at] + 8.0).sum())
+        return self._directly(at[direct]) and self._by_transforms(at[~direct])
+
+    def _fill_binomials(self, at: IntArray, ends: IntArray) -> bool:
+        """Fill negative binomial weights for the families `at`, up to their ends."""
+        inverse, number = self.law.inverse[at], self.number[at].astype(np.float64)
+        _, group = np.unique(np.stack((inverse, number)), axis=1, return_inverse=True)
+        longest = np.zeros(group.max() + 1)
+        np.maximum.at(longest, group, ends)
+        # a table serves tilts that differ by so little that no weight becomes too small
+        grid = (_NATS / longest)[group]
+        self.base_tilt[at] = np.floor(self.law.tilt[at] / grid) * grid
+        key = np.stack((inverse, number, self.base_tilt[at]))
+        distinct, group = np.unique(key, axis=1, return_inverse=True)
+        length = np.zeros(distinct.shape[1], dtype=np.int64)
+        np.maximum.at(length, group, ends)
+        if length.sum() > _ROOM:
+            return False
+        offset, table = np.cumsum(length) - length, np.empty(int(length.sum()))
+        for law, begin, size in zip(distinct.T.tolist(), offset, length, strict=True):
+            kernels.fill_binomial(*law, table[begin : begin + size])
+        of = np.zeros(self.m, dtype=np.int64)
+        of[at] = group
+        self.binomials = Binomials(of, offset, table)
+        return True
+
+    def _directly(self, number: IntArray) -> bool:
+        """Fill the tables of owners of short families."""
+        if not number.size:
+            return True
+        order = np.lexsort((number, self.law.inverse[number], self.base_tilt[number]))
+        number = number[order]
+        tilts, begins = np.unique(self.base_tilt[number], return_index=True)
+        for tilt, of in zip(tilts.tolist(), np.split(number, begins[1:]), strict=True):
+            found = np.empty((of.size, 6))
+            args = of, self.law, self.binomials, self.owners, tilt, self.placed, found
+            table, used = kernels.fill_directly(*args, np.empty(1024, dtype=np.int64))
+            if not (found[:, 2] > 0.0).all():
+                return False
+            at = self.holder[of]
+            place, self.first[at], self.size[at], units, gain, cut = found.T
+            self.place[at] = self._append(table[:used]) + place.astype(np.int64)
+            self.relative += _UNIT * float(units.sum())
+            self.missing[at] = cut + self.size[at] * _CHOICE + gain * (self.lifts[of] + _BEYOND)
+            if self.used > _ROOM:
+                return False
+        return True
+
+    def _append(self, table: IntArray) -> int:
+        """Append a table, and return where it begins."""
+        begin, end = self.used, self.used + table.size
+        if end > self.table.size:
+            longer = np.empty(max(end, 2 * self.table.size), dtype=np.int64)
+            longer[:begin] = self.table[:begin]
+            self.table = longer
+        self.table[begin:end] = table
+        self.used = end
+        return begin
+
+    def _by_transforms(self, number: IntArray) -> bool:
+        """Fill the tables of the owners of long families of leaves."""
+        low, high = self.placed[number, 2:4].T
+        periods = _periods(high - low).astype(np.int64)
+        if not number.size:
+            return True
+        if periods.max() > _LONGEST:
+            return False
+        self.relative += _UNIT * float((8.0 * self.lifted[number] + 40.0).sum())
+        for n in np.unique(periods).tolist():
+            of = number[periods == n]
+            step = max(1, _AT_ONCE // n)
+            if not all(self._by_transform(of[i : i + step], n) for i in range(0, of.size, step)):
+                return False
+        return True
+
+    def _by_transform(self, number: IntArray, n: int) -> bool:
+        """Fill the tables of the owners of some families, with a period of n values."""
+        spectra = np.empty((number.size, n // 2 + 1), dtype=np.complex128)
+        means = np.empty((number.size, 2))
+        kernels.fill_spectra(number, self.law, self.number, turns(n), spectra, means)
+        ends = self.placed[number, 2:4].astype(np.int64)
+        at = np.column_stack((ends, self.law.base[number]))
+        bounds = np.ascontiguousarray(self.placed[number, 4:])
+        below = self.lifts[number], np.full(number.size, np.inf)
+        return self._weigh(number, *_back(spectra, means), at, bounds, below)
+
+    def _fill_above(self, f: int) -> bool:
+        """Fill the table of the owner of a family whose members have tables."""
+        of = self.families
+        members = of.member[of.start[f] : of.start[f + 1]]
+        if members.size > _MOST:
+            return False
+        if not all(self._fill_leaf(v, f) for v in members[~self.owned[members]].tolist()):
+            return False
+        places, sizes, base = self.place[members], self.size[members], self.first[members].sum()
+        length = int(sizes.max())
+        laws_of = np.zeros((members.size, length))
+        for law, place, size in zip(laws_of, places.tolist(), sizes.tolist(), strict=True):
+            law[:size] = self.table[place : place + size]
+        laws_of /= laws_of.sum(axis=1, keepdims=True)
+        spread = _Spread(laws_of)
+        missing = float(self.missing[members].sum())
+        one, none = np.array([f]), np.zeros(1)
+        if members.size == 1:
+            at = np.array([[0, length, base]])
+            below = np.array([missing]), np.array([np.inf])
+            return self._weigh(one, laws_of, none, at, np.zeros((1, 2)), below, turned=False)
+        moved, tilt = spread.tilted(self._wanted(f, spread, int(base)) - int(base))
+        low, high, by = moved.ends()
+        n = int(_periods(np.float64(max(high - low, length))))
+        if n > _LONGEST:
+            return False
+        spectra = np.fft.rfft(moved.tables, n)
+        spectrum, means = np.empty((1, n // 2 + 1), dtype=np.complex128), np.empty((1, 2))
+        error = _STAGE * (math.log2(n) + 1.0)
+        *means[0], without = kernels.multiply_spectra(spectra, error, spectrum[0])
+        # a tilt rounds its exponents and its exponentials
+        means[0, 1] += (4.0 + abs(tilt) * length) * _UNIT * members.size * without
+        self.relative += _UNIT * (3.0 * members.size + 5.0 * math.log2(members.size) + 16.0)
+        self.theta[f] += tilt
+        self.retilt[f] = tilt
+        at, bounds = np.array([[low, high, base]]), np.full((1, 2), by)
+        below = np.array([missing]), np.array([without])
+        return self._weigh(one, *_back(spectrum, means), at, bounds, below)
+
+    def _wanted(self, f: int, spread: _Spread, base: int) -> float:
+        """Return about where the sum of a family will lie, given its owner's weight."""
+        kind, inverse, above, lo, hi = (float(column[f]) for column in self.owners)
+        if lo == hi:
+            return lo
+        mean, deviation = base + spread.mean, math.sqrt(spread.variance)
+        x = mean + deviation * np.linspace(-10.0, 10.0, 401)
+        x = x[(x >= lo) & (x <= hi)]
+        decay = inverse if kind == laws.LAPLACE else 0.0
+        weight = (above - self.theta[f]) * x - decay * np.abs(x)
+        weight -= 0.5 * ((x - mean) / deviation) ** 2
+        weight = np.exp(weight - weight.max(initial=-np.inf))
+        return float(weight @ x / weight.sum()) if x.size else mean
+
+    def _fill_leaf(self, v: int, f: int) -> bool:
+        """Fill the table of a leaf among inner nodes."""
+        inverse, tilt, least = self.inverse[v], self.theta[f], int(self.families.least[v])
+        if not inverse > tilt:
+            return False
+        low, reach = least, kernels.DEPTH + 8.0
+        high = max(0, least) + int(reach / (inverse - tilt)) + 2
+        if inverse + tilt > 0.0:
+            low = max(least, -int(reach / (inverse + tilt)) - 2)
+        if high - low > _LONGEST:
+            return False
+        table = np.empty(high - low + 1, dtype=np.int64)
+        kernels.fill_leaf(inverse, tilt, low, np.empty(table.size), table)
+        self.place[v], self.first[v], self.size[v] = self._append(table), low, table.size
+        self.missing[v] = table.size * _CHOICE + _BEYOND
+        self.relative += 4.0 * _UNIT
+        return True
+
+    def _weigh(
+        self,
+        number: IntArray,
+        sums: FloatArray,
+        error: FloatArray,
+        at: IntArray,
+        bounds: FloatArray,
+        below: tuple[FloatArray, FloatArray],
+        *,
+        turned: bool = True,
+    ) -> bool:
+        """Turn the laws of sums, with their largest errors, into the tables of their owners.
+
+        For `at` and `bounds` see `kernels.network.family_sums.weigh_all`. `below` has the share that
+        is missing below, and a bound on the largest probability of a sum without one member.
+        """
+        kind, inverse, above, _, _ = (column[number] for column in self.owners)
+        begins = at[:, 0] % sums.shape[1] if turned else np.zeros(number.size, dtype=np.int64)
+        found, table = np.empty((number.size, 8)), np.empty(1 << 12, dtype=np.int64)
+        args = number, sums, begins, error, at, bounds, self.owners, self.theta, found
+        table, used = kernels.weigh_all(*args, table)
+        place, first, size, total, weights, scale, cut, log_top = found.T
+        if not (size > 0.0).all():
+            return False
+        v = self.holder[number]
+        self.place[v] = self._append(table[:used]) + place.astype(np.int64)
+        self.first[v], self.size[v] = first, size
+        missing, without = below
+        gain = np.minimum(1.0, without * weights) / total
+        self.missing[v] = cut + size * _CHOICE + gain * (missing + _BEYOND)
+        self.relative += 8.0 * _UNIT * number.size
+        doubt = self.doubt
+        doubt.slope[v] = above - self.theta[number]
+        doubt.decay[v] = np.where(kind == laws.LAPLACE, inverse, 0.0)
+        doubt.unit[v] = scale * np.exp(-log_top)
+        doubt.factor[v] = 2.02 * error * doubt.unit[v]
+        return self.used <= _ROOM
+
+
+class _Spread:
+    """Laws of the members of a family, as rows from 0 on, and the moments of their sum."""
+
+    def __init__(self, tables: FloatArray) -> None:
+        self.tables, self.index = tables, np.arange(tables.shape[1])
+        self.means = tables @ self.index
+        self.mean = float(self.means.sum())
+        self.variance = max(float((tables @ self.index**2 - self.means**2).sum()), 1e-2)
+
+    def tilted(self, mean: float) -> tuple[_Spread, float]:
+        """Tilt all laws such that their sum has about this mean; return the tilt too."""
+        spread, tilt = self, 0.0
+        for _ in range(50):
+            off = mean - spread.mean
+            if off**2 <= 0.01 * spread.variance:
+                break
+            # by one deviation at most, since the variance changes
+            tilt += off / max(spread.variance, abs(off) * math.sqrt(spread.variance))
+            tables = self.tables * np.exp(tilt * (self.index - self.index[-1] * (tilt > 0.0)))
+            spread = _Spread(tables / tables.sum(axis=1, keepdims=True))
+        return spread, tilt
+
+    def ends(self) -> tuple[int, int, float]:
+        """Return values beyond which the sum lies with probability exp(-DEPTH), by Chernoff.
+
+        The last number is the tilt of the bound. An end of the support is an end.
+        """
+        by = min(0.9 * math.sqrt(2.0 * kernels.DEPTH / self.variance), 300.0 / self.index.size)
+        away, reach = self.index - self.means[:, None], []
+        for side in (1.0, -1.0):
+            grown = (self.tables * np.exp(side * by * away)).sum(axis=1)
+            reach.append((float(np.log(grown).sum()) + kernels.DEPTH) / by)
+        most = int(((self.tables > 0.0) @ np.ones(self.index.size)).sum()) - len(self.tables)
+        return max(int(self.mean - reach[1]), 0), min(int(self.mean + reach[0]) + 1, most), by
+
+
+def _back(spectra: npt.NDArray[np.complex128], means: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the laws whose spectra are given, one period each, and their largest errors.
+
+    `means` has the mean size of each spectrum and the mean of its errors.
+    """
+    n = 2 * (spectra.shape[1] - 1)
+    stages = _STAGE * (math.log2(n) + 1.0)
+    return np.fft.irfft(spectra, n), means[:, 1] + stages * means[:, 0] + _BEYOND
+
+
+def _periods(span: FloatArray) -> FloatArray:
+    """Return the powers of two that are at least span + 2, and at least 64."""
+    return np.asarray(np.maximum(64.0, 2.0 ** np.ceil(np.log2(np.maximum(span, 1.0) + 2.0))))
+
+
+@lru_cache(maxsize=8)
+def turns(n: int) -> FloatArray:
+    """Return cosines and sines of 2 pi i / n, shape (2, n)."""
+    angle = 2.0 * np.pi / n * np.arange(n)
+    return np.stack((np.cos(angle), np.sin(angle)))
