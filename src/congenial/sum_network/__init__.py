@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from congenial.sum_network.draws import sample as sample
     from congenial.sum_network.extremes import LEAST_TAIL as LEAST_TAIL
     from congenial.sum_network.extremes import extreme_tails as extreme_tails
+    from congenial.sum_network.family_sums import FamilySums as FamilySums
     from congenial.sum_network.filling import Compiled as Compiled
     from congenial.sum_network.filling import compile as compile  # noqa: A004 -- reached as an attribute
     from congenial.sum_network.filling import fill as fill
+    from congenial.sum_network.filling import fill_draws as fill_draws
     from congenial.sum_network.forest import SumForest as SumForest
     from congenial.sum_network.forest import of_tree as of_tree
     from congenial.sum_network.marginals import Summaries as Summaries
@@ -51,7 +53,8 @@ _HOME = {
     "sum_network.count_tables": "PriorWeights share_priors",
     "sum_network.draws": "sample",
     "sum_network.extremes": "LEAST_TAIL extreme_tails",
-    "sum_network.filling": "Compiled compile fill",
+    "sum_network.family_sums": "FamilySums",
+    "sum_network.filling": "Compiled compile fill fill_draws",
     "sum_network.forest": "SumForest of_tree",
     "sum_network.marginals": "Summaries interval_and_reach marginal reaches summaries",
     "sum_network.tables": "ERROR_LIMIT Tables error_limit",

@@ -48,6 +48,8 @@ def _accepted(sums: FamilySums, columns: int, rng: Randomness) -> IntArray:
     for column in np.flatnonzero(~kept & np.isfinite(doubts)):
         kept[column] = coins[column] < true_share(sums, values[:, column])
     _compose(sums, values, rng)
+    if sums.freed is not None:
+        sums.freed.add_up(values)
     return values if kept.all() else values[:, kept]
 
 
@@ -63,7 +65,8 @@ def _choose(sums: FamilySums, values: IntArray, doubts: FloatArray, rng: Randomn
     state = np.zeros(4, dtype=np.int64)
     of = sums.families
     most = max(_WORDS, 2 * int(np.diff(of.start).max()) + 2, values.shape[1])
-    of_all = sums.families, sums.tables, sums.leaves, sums.binomials, sums.base_tilt, sums.doubt
+    tilts = sums.base_tilt, sums.retilt
+    of_all = sums.families, sums.tables, sums.leaves, sums.binomials, tilts, sums.doubt
     words = rng.bits(most)
     while True:
         read = family_draws.draw(sums.order, *of_all, state, words, values, doubts)

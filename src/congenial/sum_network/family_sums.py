@@ -18,7 +18,9 @@ from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import families as grouping
 from congenial.kernels.network.weights import fill_unary
 from congenial.kernels.numerics import laws
+from congenial.sum_network.family_tilts import Shape, settle
 from congenial.sum_network.forest import SumForest
+from congenial.sum_network.freed import Freed
 from congenial.sum_network.weights import SharedUnary
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
@@ -27,6 +29,8 @@ _UNIT = 2.0**-53
 _DIRECT = 1 << 18
 # Longest period of a transform, and most children with tables in one family.
 _LONGEST, _MOST = 1 << 22, 4096
+# Variables and median scale from which tables of families take less time (measured).
+_MANY, _WIDE = 2048, 4.0
 # Entries of the transforms that are in memory at once.
 _AT_ONCE = 1 << 20
 # Most entries of all tables, 1 GiB.
@@ -121,6 +125,7 @@ class FamilySums:
     retilt: FloatArray
     doubt: Doubt
     error: float  # Bound on the total variation between a draw and its law.
+    freed: Freed | None = None  # Variables that are 0 in the sums and follow from the others.
 
     @property
     def n(self) -> int:
@@ -137,6 +142,13 @@ def fill_families(
     return _Filling(forest, weights, theta).filled(limit)
 
 
+def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
+    """Whether tables of families take less time than those of all merges, as far as is known."""
+    unary = weights.unary
+    scale = unary.scale[weights.code[forest.above >= 0]]
+    return forest.n >= _MANY and float(np.median(scale)) >= _WIDE
+
+
 def _applies(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether all sums are those of a tree whose measured leaves have lower bounds."""
     unary, owner = weights.unary, forest.owner
@@ -145,16 +157,18 @@ def _applies(forest: SumForest, weights: SharedUnary) -> bool:
         return False
     if np.bincount(owned, minlength=1).max(initial=0) > 1 or (unary.center != 0.0).any():
         return False
-    isolated = forest.above < 0
-    isolated[owned] = False
     leaf = np.ones(forest.n, dtype=np.bool_)
     leaf[owned] = False
+    # variables that follow from others are left at 0
+    isolated = leaf & (forest.above < 0)
+    none = (unary.lo == 0.0) & (unary.hi == 0.0)
+    leaf &= ~isolated
     bounded = (unary.kind == laws.LAPLACE) & np.isfinite(unary.lo) & np.isposinf(unary.hi)
     near = np.abs(np.where(np.isfinite(unary.lo), unary.lo, 0.0)) < 2.0**40
     fits = bounded & near
     known = (unary.kind == laws.LAPLACE) | (unary.kind == laws.FLAT)
     code = weights.code
-    return bool(not isolated.any() and fits[code[leaf]].all() and known[code].all())
+    return bool(none[code[isolated]].all() and fits[code[leaf]].all() and known[code].all())
 
 
 class _Filling:
@@ -175,7 +189,7 @@ class _Filling:
         lo = np.where(np.isfinite(unary.lo), unary.lo, 0.0)
         least = np.where(self.owned, 0, lo.astype(np.int64)[code])
         inverse = np.where(unary.kind == laws.LAPLACE, 1.0 / unary.scale, 0.0)
-        self.inverse, self.theta, self.m, self.n = inverse[code], theta.copy(), m, n
+        self.inverse, self.theta, self.m, self.n = inverse[code], theta, m, n
         inner = np.add.reduceat(self.owned[member].astype(np.int64), start[:-1]) > 0
         ends = [f.reduceat(self.inverse[member], start[:-1]) for f in (np.minimum, np.maximum)]
         above = np.where(owner >= 0, forest.above[owner], -1)
@@ -189,7 +203,20 @@ class _Filling:
             least,
         )
         self.number = np.diff(start).astype(np.int64)
-        self.law = self._leaves(ends[0])
+        law = self._leaves(ends[0])
+        shape = Shape(
+            member.astype(np.int64),
+            np.repeat(np.arange(m), self.number),
+            owner.astype(np.int64),
+            forest.depth.astype(np.int64),
+            self.families.of_leaves,
+            self.owned,
+            self.number,
+        )
+        scale = np.where(np.isfinite(unary.scale), unary.scale, 1.0)
+        columns = unary.kind, scale, inverse, unary.lo, unary.hi
+        self.theta = theta = settle(shape, law[:5], tuple(c[code] for c in columns), theta)
+        self.law = law._replace(tilt=theta.copy())
         own = code[owner]
         self.owners = Owners(
             np.where(owner >= 0, unary.kind[own], laws.FLAT),
@@ -390,8 +417,11 @@ class _Filling:
         spectrum, means = np.empty((1, n // 2 + 1), dtype=np.complex128), np.empty((1, 2))
         error = _STAGE * (math.log2(n) + 1.0)
         *means[0], without = kernels.multiply_spectra(spectra, error, spectrum[0])
-        # a tilt rounds its exponents and its exponentials
-        means[0, 1] += (4.0 + abs(tilt) * length) * _UNIT * members.size * without
+        # a tilt rounds its exponents and its exponentials, here and in draws
+        rounded = (4.0 + abs(tilt) * length) * _UNIT * members.size
+        means[0, 1] += rounded * without
+        self.relative += rounded if tilt else 0.0
+        missing += float(sizes.sum()) * _CHOICE if tilt else 0.0
         self.relative += _UNIT * (3.0 * members.size + 5.0 * math.log2(members.size) + 16.0)
         self.theta[f] += tilt
         self.retilt[f] = tilt
@@ -484,7 +514,7 @@ class _Spread:
         spread, tilt = self, 0.0
         for _ in range(50):
             off = mean - spread.mean
-            if off**2 <= 0.01 * spread.variance:
+            if off**2 <= (0.1 if tilt == 0.0 else 0.01) * spread.variance:
                 break
             # by one deviation at most, since the variance changes
             tilt += off / max(spread.variance, abs(off) * math.sqrt(spread.variance))

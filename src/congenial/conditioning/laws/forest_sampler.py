@@ -27,6 +27,7 @@ from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network import (
+    FamilySums,
     SharedUnary,
     SumForest,
     Tables,
@@ -98,7 +99,7 @@ class Conditioned:
         counts = self._checked(x)
         rows = checked_size(size)
         source = resolve(rng)
-        tables = self._draw_tables if self.data_free else self._prepare(counts, compose=True)
+        tables = self._draw_tables if self.data_free else self._draws_of(counts)
         out = sum_network.sample(tables, rows, source, first=self.mechanism.n)
         if self.forest.turned:
             out *= self.forest.orientation[: self.mechanism.n]
@@ -370,6 +371,11 @@ class Conditioned:
         limit = error_limit(self.forest.n) if compose and counts is not None else None
         compiled = sum_network.compile(self.forest, weights, whole=whole)
         return sum_network.fill(compiled, limit, drawn=compose)
+
+    def _draws_of(self, counts: IntArray) -> Tables | FamilySums:
+        weights = self._shared_weights(counts, self.forest.orientation)
+        compiled = sum_network.compile(self.forest, weights, whole=False)
+        return sum_network.fill_draws(compiled, error_limit(self.forest.n))
 
     def _weights(self, counts: IntArray) -> Unary:
         """Weights of the noise at every entry, then of block sums, which have no noise."""

@@ -58,24 +58,46 @@ def _cumulate(tables, u, rows, at):
 
 
 @njit(inner=True)
-def _widest(tables, member, begin, stop):
-    """Return (member whose largest entry is the least share of its sum, entry, room for all)."""
+def _lay_out(tables, member, begin, stop, tilt, rows, scratch):
+    """Write the tables of members to `rows`, tilted, and add up all but the widest one.
+
+    The widest table is that whose largest entry is the least share of its sum. Returns (where it is
+    among the members, its largest entry).
+    """
     place, _, size, table = tables
-    best, least, most, room = begin, 2.0, np.int64(0), 0
+    best, least, most, at = begin, 2.0, np.int64(0), 0
     for j in range(begin, stop):
-        u = member[j]
-        room += size[u]
-        top, total = np.int64(0), np.int64(0)
-        for i in range(place[u], place[u] + size[u]):
-            top = max(top, table[i])
-            total += table[i]
-        if float(top) < least * float(total):
-            best, least, most = j, float(top) / float(total), top
-    return best, most, room
+        zero, width = place[member[j]], size[member[j]]
+        if tilt != 0.0:
+            middle, total = 0, 0.0
+            for i in range(width):
+                middle = i if table[zero + i] > table[zero + middle] else middle
+            for i in range(width):
+                scratch[i] = float(table[zero + i]) * math.exp(tilt * (i - middle))
+                total += scratch[i]
+            scale = (_WHOLE - 2.0 * width) / total
+        top, whole = np.int64(0), np.int64(0)
+        for i in range(width):
+            entry = table[zero + i] if tilt == 0.0 else np.int64(scratch[i] * scale) + 1
+            rows[at + i] = entry
+            top, whole = max(top, entry), whole + entry
+        if float(top) < least * float(whole):
+            best, least, most = j, float(top) / float(whole), top
+        at += width
+    at = 0
+    for j in range(begin, stop):
+        width = size[member[j]]
+        if j != best:
+            for i in range(at + 1, at + width):
+                rows[i] += rows[i - 1]
+        at += width
+    return best, most
 
 
 @njit()
-def draw(order, families, tables, leaves, binomials, base_tilt, doubt, state, words, values, doubts):
+def draw(
+    order, families, tables, leaves, binomials, tilts, doubt, state, words, values, doubts
+):
     """Draw the members of families `order`, from the top down; return the number of words read.
 
     `values` (n + m, draws) has the variables and, for families of leaves, the rest that is to be
@@ -87,9 +109,10 @@ def draw(order, families, tables, leaves, binomials, base_tilt, doubt, state, wo
     families whose owners, in no sum, have been drawn.
     """
     start, member, owner, root, of_leaves, _, _ = families
-    _, first, size, table = tables
+    _, first, size, _ = tables
+    base_tilt, retilt = tilts
     columns, used = values.shape[1], 0
-    rows = np.empty(1024, dtype=np.int64)
+    rows, scratch = np.empty(1024, dtype=np.int64), np.empty(1024)
     lifts = np.empty(64), np.empty(64, dtype=np.int64)
     for at in range(state[0], order.size):
         f = order[at]
@@ -97,7 +120,8 @@ def draw(order, families, tables, leaves, binomials, base_tilt, doubt, state, wo
         if root[f] and state[3] <= at:
             if words.size - used < columns:
                 return used
-            rows = _room_for(rows, size[v])
+            if rows.size < size[v]:
+                rows = np.empty(2 * size[v], dtype=np.int64)
             _cumulate(tables, v, rows, 0)
             for r in range(columns):
                 target, _ = scaled(words[used], rows[size[v] - 1])
@@ -116,13 +140,16 @@ def draw(order, families, tables, leaves, binomials, base_tilt, doubt, state, wo
             mode = _mode(stop - begin, leaves[4][f], leaves[5][f])
             law = unit, top, need, highest, mode
         else:
-            last, most, room = _widest(tables, member, begin, stop)
-            rows = _room_for(rows, room)
-            room, need = 0, stop - begin
+            room = widest = 0
             for j in range(begin, stop):
-                if j != last:
-                    _cumulate(tables, member[j], rows, room)
-                    room += size[member[j]]
+                room += size[member[j]]
+                widest = max(widest, size[member[j]])
+            if rows.size < room:
+                rows = np.empty(2 * room, dtype=np.int64)
+            if scratch.size < widest:
+                scratch = np.empty(2 * widest)
+            need = stop - begin
+            last, most = _lay_out(tables, member, begin, stop, retilt[f], rows, scratch)
         for r in range(state[1], columns):
             state[1] = r
             if doubts[r] == np.inf:
@@ -216,16 +243,17 @@ def _try_leaves(
 def _try_tables(f, families, tables, last, most, rows, words, used, values, r):
     """Draw the members of a family from their tables; return whether they are accepted."""
     start, member, owner, _, _, _, _ = families
-    place, first, size, table = tables
-    left, begun = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)), 0
+    _, first, size, _ = tables
+    left, begun, own = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)), 0, 0
     for j in range(start[f], start[f + 1]):
-        if j == last:
-            continue
         u = member[j]
-        target, _ = scaled(words[used], rows[begun + size[u] - 1])
-        used += 1
-        values[u, r] = first[u] + _passed(rows, begun, size[u], target)
-        left -= values[u, r]
+        if j == last:
+            own = begun
+        else:
+            target, _ = scaled(words[used], rows[begun + size[u] - 1])
+            used += 1
+            values[u, r] = first[u] + _passed(rows, begun, size[u], target)
+            left -= values[u, r]
         begun += size[u]
     u = member[last]
     i = left - first[u]
@@ -233,7 +261,7 @@ def _try_tables(f, families, tables, last, most, rows, words, used, values, r):
         return False
     values[u, r] = left
     target, _ = scaled(words[used], most)
-    return target < table[place[u] + i] or start[f + 1] - start[f] == 1
+    return target < rows[own + i] or start[f + 1] - start[f] == 1
 
 
 @njit()
@@ -245,12 +273,6 @@ def doubt_of(v, x, doubt, tables):
         return 0.0
     entry = float(table[place[v] + x - first[v]])
     return factor[v] * math.exp(slope[v] * x - decay[v] * abs(x)) / entry
-
-
-@njit(inner=True)
-def _room_for(rows, size):
-    """Return `rows`, or a longer array."""
-    return rows if rows.size >= size else np.empty(2 * size, dtype=np.int64)
 
 
 @njit(inner=True)

@@ -179,8 +179,10 @@ def weigh_all(number, sums, begins, errors, at, bounds, laws, tilts, found, tabl
             continue
         if known and hi[f] > first + n and beyond > bounds[i, 1]:
             continue
-        for j in range(n):
-            row[j] = sums[i, (begins[i] + j) % n]
+        for j in range(begins[i], n):
+            row[j - begins[i]] = sums[i, j]
+        for j in range(begins[i]):
+            row[n - begins[i] + j] = sums[i, j]
         if table.size < used + n:
             longer = np.empty(max(used + n, 2 * table.size), dtype=np.int64)
             longer[:used] = table[:used]
