@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import families as grouping
-from congenial.kernels.network.weights import fill_unary
+from congenial.kernels.network.family_draws import MOST_NATS
 from congenial.kernels.numerics import laws
 from congenial.sum_network.family_tilts import Shape, settle
 from congenial.sum_network.forest import SumForest
@@ -204,9 +204,12 @@ class _Filling:
         )
         self.number = np.diff(start).astype(np.int64)
         law = self._leaves(ends[0])
+        family = np.repeat(np.arange(m), self.number)
+        apart = ~self.families.of_leaves[family]
         shape = Shape(
-            member.astype(np.int64),
-            np.repeat(np.arange(m), self.number),
+            member[apart].astype(np.int64),
+            family[apart],
+            forest.above.astype(np.int64),
             owner.astype(np.int64),
             forest.depth.astype(np.int64),
             self.families.of_leaves,
@@ -420,8 +423,8 @@ class _Filling:
         # a tilt rounds its exponents and its exponentials, here and in draws
         rounded = (4.0 + abs(tilt) * length) * _UNIT * members.size
         means[0, 1] += rounded * without
-        self.relative += rounded if tilt else 0.0
-        missing += float(sizes.sum()) * _CHOICE if tilt else 0.0
+        self.relative += (4.0 + MOST_NATS) * _UNIT * members.size
+        missing += float(sizes.sum()) * _CHOICE
         self.relative += _UNIT * (3.0 * members.size + 5.0 * math.log2(members.size) + 16.0)
         self.theta[f] += tilt
         self.retilt[f] = tilt

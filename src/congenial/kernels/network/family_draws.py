@@ -25,6 +25,8 @@ from congenial.kernels.numerics.tape import scaled
 
 # Sum of the weights of the longest lift.
 _WHOLE = 2.0**62
+# Largest exponent of a tilt of proposals, and most tilts that are tried for one sum.
+MOST_NATS, _TURNS = 32.0, 6
 
 
 @njit(inner=True)
@@ -62,10 +64,11 @@ def _lay_out(tables, member, begin, stop, tilt, rows, scratch):
     """Write the tables of members to `rows`, tilted, and add up all but the widest one.
 
     The widest table is that whose largest entry is the least share of its sum. Returns (where it is
-    among the members, its largest entry).
+    among the members, its largest entry, mean and variance of the sum).
     """
-    place, _, size, table = tables
+    place, low, size, table = tables
     best, least, most, at = begin, 2.0, np.int64(0), 0
+    mean = variance = 0.0
     for j in range(begin, stop):
         zero, width = place[member[j]], size[member[j]]
         if tilt != 0.0:
@@ -76,11 +79,16 @@ def _lay_out(tables, member, begin, stop, tilt, rows, scratch):
                 scratch[i] = float(table[zero + i]) * math.exp(tilt * (i - middle))
                 total += scratch[i]
             scale = (_WHOLE - 2.0 * width) / total
-        top, whole = np.int64(0), np.int64(0)
+        top, whole, first, second = np.int64(0), np.int64(0), 0.0, 0.0
         for i in range(width):
             entry = table[zero + i] if tilt == 0.0 else np.int64(scratch[i] * scale) + 1
             rows[at + i] = entry
             top, whole = max(top, entry), whole + entry
+            first += float(entry) * i
+            second += float(entry) * i * i
+        first, second = first / float(whole), second / float(whole)
+        mean += low[member[j]] + first
+        variance += second - first * first
         if float(top) < least * float(whole):
             best, least, most = j, float(top) / float(whole), top
         at += width
@@ -91,7 +99,7 @@ def _lay_out(tables, member, begin, stop, tilt, rows, scratch):
             for i in range(at + 1, at + width):
                 rows[i] += rows[i - 1]
         at += width
-    return best, most
+    return best, most, mean, variance
 
 
 @njit()
@@ -128,8 +136,10 @@ def draw(
                 used += 1
                 values[v, r] = first[v] + _passed(rows, 0, size[v], target)
             state[3] = at + 1
-        law = 1.0, True, 0, 0, 0
-        last, most, need = -1, np.int64(0), 0
+        law = 1.0, True, 0, 0, np.int64(0)
+        of_all = tables, member, begin, stop
+        last, most, need, widest, tilt = -1, np.int64(0), 0, 0, 0.0
+        mean = variance = 0.0
         if of_leaves[f]:
             need, widest, highest = _lifted(f, leaves)
             if lifts[0].size < widest + 2:
@@ -140,7 +150,7 @@ def draw(
             mode = _mode(stop - begin, leaves[4][f], leaves[5][f])
             law = unit, top, need, highest, mode
         else:
-            room = widest = 0
+            room = 0
             for j in range(begin, stop):
                 room += size[member[j]]
                 widest = max(widest, size[member[j]])
@@ -148,8 +158,8 @@ def draw(
                 rows = np.empty(2 * room, dtype=np.int64)
             if scratch.size < widest:
                 scratch = np.empty(2 * widest)
-            need = stop - begin
-            last, most = _lay_out(tables, member, begin, stop, retilt[f], rows, scratch)
+            need, tilt = stop - begin, retilt[f]
+            last, most, mean, variance = _lay_out(*of_all, tilt, rows, scratch)
         for r in range(state[1], columns):
             state[1] = r
             if doubts[r] == np.inf:
@@ -161,6 +171,18 @@ def draw(
                     return used
                 doubts[r] += own
             state[2] = 0
+            if last >= 0 and need > 1:
+                # proposals near the sum are accepted more often; any tilt leaves the law as it is
+                whole = float(values[v, r]) if v >= 0 else 0.0
+                for _ in range(_TURNS):
+                    off = whole - mean
+                    if off * off <= variance:
+                        break
+                    step = off / max(variance, abs(off) * math.sqrt(variance))
+                    if abs(tilt + step) * widest > MOST_NATS:
+                        break
+                    tilt += step
+                    last, most, mean, variance = _lay_out(*of_all, tilt, rows, scratch)
             while True:
                 if words.size - used < need:
                     # the doubt is counted once

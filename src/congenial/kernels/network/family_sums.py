@@ -31,6 +31,9 @@ _WHOLE = 2.0**62
 _FAINT = 36.0
 # Step of the differences by which moments are computed, as a share of the least decay.
 _STEP = 0.02
+# Points on each side of the mode of a weighted normal law, the nearest one as a share of the least
+# width, and the farthest one in deviations.
+_POINTS, _NEAR, _REACH = 20, 0.05, 7.0
 # Units of rounding of an entry of a lift's table, of a compensated sum (`convolution`) and of a
 # negative binomial weight (`weights`).
 _LIFT, _SUM, _NEGATIVE_BINOMIAL = 3.0, 4.0 + 2.0**-8, 2.0
@@ -418,3 +421,39 @@ def fill_tilted(table, tilt, out):
         away = float(i if tilt <= 0.0 else i - (table.size - 1))
         h, low = doubled_exp(*two_product(tilt, away))
         out[i] = float(table[i]) * (h + low)
+
+
+@njit()
+def weigh_normal(mean, variance, decay, tilt, lo, hi, found):
+    """Fill `found` (2, laws) with the means and variances of weighted normal laws, roughly.
+
+    The weight is exp(tilt * x - decay * abs(x)) from `lo` to `hi`.
+    """
+    for i in range(mean.size):
+        deviation = math.sqrt(variance[i])
+        right = mean[i] + variance[i] * (tilt[i] - decay[i])
+        left = mean[i] + variance[i] * (tilt[i] + decay[i])
+        mode = right if right > 0.0 else min(left, 0.0)
+        mode = min(max(mode, lo[i]), hi[i])
+        # points at distances that grow by one factor, on both sides of the mode
+        least = _NEAR * min(deviation, 1.0 / decay[i] if decay[i] > 0.0 else deviation)
+        grow = (_REACH * deviation / least) ** (1.0 / (_POINTS - 1))
+        total = first = second = 0.0
+        for side in (1.0, -1.0):
+            away = least
+            for k in range(_POINTS):
+                x = mode + side * away
+                if lo[i] <= x <= hi[i]:
+                    log = tilt[i] * (x - mode) - decay[i] * (abs(x) - abs(mode))
+                    a, b = x - mean[i], mode - mean[i]
+                    log -= 0.5 * (a * a - b * b) / variance[i]
+                    weight = math.exp(log) * away
+                    total += weight
+                    first += weight * (x - mode)
+                    second += weight * (x - mode) * (x - mode)
+                away *= grow
+        if total > 0.0:
+            found[0, i] = mode + first / total
+            found[1, i] = max(second / total - (first / total) ** 2, 0.0)
+        else:
+            found[0, i], found[1, i] = mode, 0.0
