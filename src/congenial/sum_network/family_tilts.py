@@ -18,11 +18,11 @@ from congenial.kernels.network import moments as unary_laws
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Most rounds, and the move of a sum, in deviations, below which they stop.
-_ROUNDS, _STILL = 12, 0.2
+_ROUNDS, _STILL = 40, 0.3
 # Least variance of a sum.
 _LEAST = 1e-3
 # Largest move of a sum in one round, in deviations.
-_STEP = 1.0
+_STEP = 3.0
 
 
 class Shape(NamedTuple):
