@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from congenial.errors import NumericalError
 from congenial.kernels.network import compositions, family_draws
 from congenial.kernels.network import family_sums as kernels
 from congenial.randomness import Bits, Randomness
@@ -13,6 +14,8 @@ from congenial.sum_network.family_sums import FamilySums
 from congenial.sum_network.fourier import convolve_directly
 from congenial.types import FloatArray, IntArray
 
+# Draws in a row that are all rejected; one in a million is.
+_VAIN = 50
 # Words that are fetched at a time, and most values of one batch of draws.
 _WORDS, _VALUES = 1 << 18, 1 << 22
 _UNIT = 2.0**-53
@@ -29,11 +32,17 @@ def sample_families(
     """
     size = sums.n if first is None else first
     out = np.empty((rows, size), dtype=np.int64)
-    done, most = 0, max(1, _VALUES // sums.n)
+    done, most, vain = 0, max(1, _VALUES // sums.n), 0
     while done < rows:
         values = _accepted(sums, min(most, rows - done), rng)[:size].T
         out[done : done + len(values)] = values
         done += len(values)
+        vain = 0 if len(values) else vain + 1
+        if vain == _VAIN:
+            raise NumericalError(
+                f"{_VAIN} draws in a row were rejected, because the tables of their sums are not "
+                "accurate enough; use noise scales that differ less, or fewer bounds."
+            )
     return out
 
 
@@ -72,13 +81,15 @@ def _choose(sums: FamilySums, values: IntArray, doubts: FloatArray, rng: Randomn
         read = family_draws.draw(sums.order, *of_all, state, words, values, doubts)
         if state[0] == sums.order.size:
             return
+        words = words[read:]
         if state[2] == 1:
             f, column = int(sums.order[state[0]]), int(state[1])
             state[2] = 2
             if not _coins(rng, 1)[0] < _share(sums, f, values[:, column]):
                 doubts[column] = np.inf
-        words = np.concatenate((words[read:], rng.bits(most)))
-        words.setflags(write=False)
+        else:
+            words = np.concatenate((words, rng.bits(most)))
+            words.setflags(write=False)
 
 
 def _compose(sums: FamilySums, values: IntArray, rng: Randomness) -> None:
@@ -107,7 +118,6 @@ def true_share(sums: FamilySums, values: IntArray) -> float:
     The sums are added up term by term, which takes up to some minutes for millions of values. The
     relative error is in `FamilySums.error`.
     """
-    of, doubt, tables = sums.families, sums.doubt, sums.tables
     of, out = sums.families, 1.0
     for f in np.flatnonzero(of.owner >= 0):
         v = of.owner[f]

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import families as grouping
+from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network.family_draws import MOST_NATS
 from congenial.kernels.numerics import laws
-from congenial.sum_network.family_tilts import Shape, settle
+from congenial.sum_network.family_tilts import Leaves, Shape, settle
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.freed import Freed
 from congenial.sum_network.weights import SharedUnary
@@ -42,21 +42,12 @@ _STAGE, _COMPOSED = 4.0 * _UNIT, 2.0**-59
 _CHOICE = 2.0**-60
 # Probability beyond the ends of a range.
 _BEYOND = 2.0 * math.exp(-kernels.DEPTH)
+# Largest share of a table whose entries may be far too large.
+_FAINT = 1e-4
 # Bits of a gap; the family is in the others.
 _BITS = 40
 # Nats by which the smallest weight of a negative binomial table may differ by tilts.
 _NATS = 100.0
-
-
-class Leaves(NamedTuple):
-    """Families of leaves by number; see `kernels.network.family_sums`."""
-
-    begins: IntArray  # shape (m + 1,): Where the distinct gaps of each family begin.
-    gaps: IntArray  # Distances of the modes from the lower bounds, and how often each occurs.
-    counts: IntArray
-    base: IntArray  # shape (m,): Least sum.
-    inverse: FloatArray
-    tilt: FloatArray
 
 
 class Owners(NamedTuple):
@@ -206,7 +197,7 @@ class _Filling:
         law = self._leaves(ends[0])
         family = np.repeat(np.arange(m), self.number)
         apart = ~self.families.of_leaves[family]
-        shape = Shape(
+        tree = Shape(
             member[apart].astype(np.int64),
             family[apart],
             forest.above.astype(np.int64),
@@ -216,9 +207,7 @@ class _Filling:
             self.owned,
             self.number,
         )
-        scale = np.where(np.isfinite(unary.scale), unary.scale, 1.0)
-        columns = unary.kind, scale, inverse, unary.lo, unary.hi
-        self.theta = theta = settle(shape, law[:5], tuple(c[code] for c in columns), theta)
+        self.theta = theta = settle(tree, law, weights.each, theta)
         self.law = law._replace(tilt=theta.copy())
         own = code[owner]
         self.owners = Owners(
@@ -231,7 +220,8 @@ class _Filling:
         # the table of a sum that is fixed has a place of its own
         self.holder = np.where(owner >= 0, owner, n + np.arange(m)).astype(np.int64)
         self.place, self.first, self.size = np.zeros((3, n + m), dtype=np.int64)
-        self.table, self.used = np.empty(1 << 16, dtype=np.int64), 0
+        # untouched pages take no memory
+        self.table, self.used = np.empty(1 << 24, dtype=np.int64), 0
         # share of each owner's table that is missing or that choices add, and the same pointwise
         self.missing, self.relative = np.zeros(n + m), 0.0
         self.doubt = Doubt(*np.zeros((4, n + m)))
@@ -266,11 +256,11 @@ class _Filling:
         top = of.root | (of.owner < 0)
         error = float(self.missing[self.holder[top]].sum()) + self.relative
         error += _COMPOSED * of.member.size
-        # an entry of the top is the only one, or its doubt is counted as the others' are
-        self.doubt.factor[self.holder[top & ~of.root]] = 0.0
+        # the only entry of a fixed sum is a constant
+        held = self.holder[top]
+        self.doubt.factor[held[self.size[held] == 1]] = 0.0
         if not error <= limit:
             return None
-        n = self.n
         return FamilySums(
             np.ascontiguousarray(self.bottom_up[::-1]),
             of,
@@ -286,11 +276,11 @@ class _Filling:
     def _fill_leaves(self) -> bool:
         """Fill the tables of all owners of leaves."""
         law, number = self.law, self.number
-        self.placed = np.full((self.m, 6), np.nan)
-        whole = law.begins, law.gaps, law.counts, number, law.inverse, law.tilt
-        kernels.place_leaves(*whole, self.placed)
+        self.placed = np.full((self.m, 4), np.nan)
         at = np.flatnonzero(self.families.of_leaves)
-        low, high = self.placed[at, 2:4].T
+        whole = law.begins, law.gaps, law.counts, number, law.inverse, law.tilt
+        kernels.place_leaves(at, *whole, self.placed)
+        low, high = self.placed[at, :2].T
         self.base_tilt = np.zeros(self.m)
         if not at.size:
             self.binomials = Binomials(np.zeros(self.m, dtype=np.int64), at, np.empty(0))
@@ -365,7 +355,7 @@ class _Filling:
 
     def _by_transforms(self, number: IntArray) -> bool:
         """Fill the tables of the owners of long families of leaves."""
-        low, high = self.placed[number, 2:4].T
+        low, high = self.placed[number, :2].T
         periods = _periods(high - low).astype(np.int64)
         if not number.size:
             return True
@@ -384,10 +374,10 @@ class _Filling:
         spectra = np.empty((number.size, n // 2 + 1), dtype=np.complex128)
         means = np.empty((number.size, 2))
         kernels.fill_spectra(number, self.law, self.number, turns(n), spectra, means)
-        ends = self.placed[number, 2:4].astype(np.int64)
+        ends = self.placed[number, :2].astype(np.int64)
         at = np.column_stack((ends, self.law.base[number]))
-        bounds = np.ascontiguousarray(self.placed[number, 4:])
-        below = self.lifts[number], np.full(number.size, np.inf)
+        bounds = np.ascontiguousarray(self.placed[number, 2:])
+        below = np.asarray(self.lifts[number]), np.full(number.size, np.inf)
         return self._weigh(number, *_back(spectra, means), at, bounds, below)
 
     def _fill_above(self, f: int) -> bool:
@@ -477,16 +467,17 @@ class _Filling:
     ) -> bool:
         """Turn the laws of sums, with their largest errors, into the tables of their owners.
 
-        For `at` and `bounds` see `kernels.network.family_sums.weigh_all`. `below` has the share that
-        is missing below, and a bound on the largest probability of a sum without one member.
+        For `at` and `bounds` see `kernels.network.family_sums.weigh_all`. `below` has the share
+        that is missing below, and a bound on the largest probability of a sum without one member.
         """
         kind, inverse, above, _, _ = (column[number] for column in self.owners)
         begins = at[:, 0] % sums.shape[1] if turned else np.zeros(number.size, dtype=np.int64)
-        found, table = np.empty((number.size, 8)), np.empty(1 << 12, dtype=np.int64)
+        found, table = np.empty((number.size, 9)), np.empty(1 << 12, dtype=np.int64)
         args = number, sums, begins, error, at, bounds, self.owners, self.theta, found
         table, used = kernels.weigh_all(*args, table)
-        place, first, size, total, weights, scale, cut, log_top = found.T
-        if not (size > 0.0).all():
+        place, first, size, total, weights, scale, cut, log_top, faint = found.T
+        # draws of sums that are mostly bounds would be rejected
+        if not (size > 0.0).all() or faint.max() > _FAINT:
             return False
         v = self.holder[number]
         self.place[v] = self._append(table[:used]) + place.astype(np.int64)
@@ -549,7 +540,7 @@ def _back(spectra: npt.NDArray[np.complex128], means: FloatArray) -> tuple[Float
     return np.fft.irfft(spectra, n), means[:, 1] + stages * means[:, 0] + _BEYOND
 
 
-def _periods(span: FloatArray) -> FloatArray:
+def _periods(span: FloatArray | np.float64) -> FloatArray:
     """Return the powers of two that are at least span + 2, and at least 64."""
     return np.asarray(np.maximum(64.0, 2.0 ** np.ceil(np.log2(np.maximum(span, 1.0) + 2.0))))
 

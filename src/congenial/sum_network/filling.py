@@ -75,12 +75,10 @@ def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False)
 def fill_draws(compiled: Compiled, limit: float) -> Tables | FamilySums:
     """Fill tables for draws only, of the kind that is likely to take less time.
 
-    For `limit` and the errors raised see `fill`. Where it raises UnsupportedError or NumericalError,
-    tables of families are tried too.
+    For `limit` and the errors raised see `fill`. Where it raises UnsupportedError or
+    NumericalError, tables of families are tried too.
     """
     forest, weights, theta = compiled.forest, compiled.weights, compiled.theta
-    if not isinstance(weights, SharedUnary):
-        return fill(compiled, limit, drawn=True)
     wide = are_wide(forest, weights)
     found = fill_families(forest, weights, theta, limit) if wide else None
     if found is None:

@@ -103,9 +103,7 @@ def _lay_out(tables, member, begin, stop, tilt, rows, scratch):
 
 
 @njit()
-def draw(
-    order, families, tables, leaves, binomials, tilts, doubt, state, words, values, doubts
-):
+def draw(order, families, tables, leaves, binomials, tilts, doubt, state, words, values, doubts):
     """Draw the members of families `order`, from the top down; return the number of words read.
 
     `values` (n + m, draws) has the variables and, for families of leaves, the rest that is to be
@@ -190,7 +188,17 @@ def draw(
                     return used
                 if of_leaves[f]:
                     done = _try_leaves(
-                        f, families, leaves, binomials, base_tilt, law, lifts, words, used, values, r
+                        f,
+                        families,
+                        leaves,
+                        binomials,
+                        base_tilt,
+                        law,
+                        lifts,
+                        words,
+                        used,
+                        values,
+                        r,
                     )
                 else:
                     done = _try_tables(
@@ -223,9 +231,7 @@ def _mode(size, inverse, tilt):
 
 
 @njit(inner=True)
-def _try_leaves(
-    f, families, leaves, binomials, base_tilt, law, lifts, words, used, values, r
-):
+def _try_leaves(f, families, leaves, binomials, base_tilt, law, lifts, words, used, values, r):
     """Draw the lifts of a family; return whether they are accepted."""
     start, member, owner, _, _, gap, least = families
     _, _, _, base, _, tilt = leaves

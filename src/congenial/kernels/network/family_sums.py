@@ -3,8 +3,8 @@
 A leaf with Laplace noise of inverse scale i and mode 0 that is at least -c is -c + J + G, with
 independent J and G: G is geometric with ratio q = exp(-i), and J, its *lift*, lies in 0..c with
 weights q^c at 0 and (1 - q^2) q^(c - j) at j. So the sum of k leaves is that of their lifts, which
-are short, and of k geometric variables, a negative binomial one (`proofs/family-draws.md`). All laws
-here are tilted by exp(tilt * value), which changes no conditional law.
+are short, and of k geometric variables, a negative binomial one (`proofs/family-draws.md`). All
+laws here are tilted by exp(tilt * value), which changes no conditional law.
 
 Benchmark row: `bounded`.
 """
@@ -29,6 +29,8 @@ _CUT = 40.0
 _WHOLE = 2.0**62
 # Nats: frequencies at which the sum of the geometric variables alone is smaller are left out.
 _FAINT = 36.0
+# Size below which a product of factors that are at most 1 is left.
+_TINY = 1e-30
 # Step of the differences by which moments are computed, as a share of the least decay.
 _STEP = 0.02
 # Points on each side of the mode of a weighted normal law, the nearest one as a share of the least
@@ -62,41 +64,55 @@ def _cumulant(gaps, counts, begin, stop, size, inverse, tilt):
     return out
 
 
+@njit(inner=True)
+def _moments(gaps, counts, begin, stop, size, inverse, tilt):
+    """Return mean and variance of a family's sum above its least value; nan without a law."""
+    room = inverse - tilt
+    if not room > 0.0:
+        return np.nan, np.nan
+    step, law = _STEP * min(room, inverse), (gaps, counts, begin, stop, size, inverse)
+    here = _cumulant(*law, tilt)
+    up, down = _cumulant(*law, tilt + step), _cumulant(*law, tilt - step)
+    return (up - down) / (2.0 * step), max((up - here + (down - here)) / step**2, 1.0)
+
+
 @njit()
-def place_leaves(begins, gaps, counts, size, inverse, tilt, placed):
-    """Fill `placed` (families, 6): mean, variance, ends and tilts of the ends of each sum.
+def moments_of_leaves(number, begins, gaps, counts, size, inverse, tilt, mean, variance):
+    """Fill the moments of the sums of families `number` above their least values."""
+    for f in number:
+        law = gaps, counts, begins[f], begins[f + 1], size[f], inverse[f]
+        mean[f], variance[f] = _moments(*law, tilt[f])
+
+
+@njit()
+def place_leaves(number, begins, gaps, counts, size, inverse, tilt, placed):
+    """Fill rows `number` of `placed` (m, 4): ends, and tilts of the ends, of each sum.
 
     Distinct gaps of family f are at begins[f] .. begins[f + 1] - 1, with their numbers in `counts`.
     Beyond each end, the law has at most exp(-DEPTH) of the probability (Chernoff), also if it is
-    tilted outwards by less than the tilt of the end. The mean is nan if the law does not exist.
+    tilted outwards by less than the tilt of the end. Ends are nan if the law does not exist.
     """
-    for f in range(size.size):
+    for f in number:
         law = gaps, counts, begins[f], begins[f + 1], size[f], inverse[f]
         room = inverse[f] - tilt[f]
-        placed[f, 0] = np.nan
-        if not room > 0.0:
+        _, variance = _moments(*law, tilt[f])
+        placed[f, 0] = placed[f, 1] = np.nan
+        if not variance > 0.0:
             continue
-        step = _STEP * min(room, inverse[f])
-        here = _cumulant(*law, tilt[f])
-        up, down = _cumulant(*law, tilt[f] + step), _cumulant(*law, tilt[f] - step)
-        mean, variance = (up - down) / (2.0 * step), max((up - here + (down - here)) / step**2, 1.0)
-        placed[f, 0], placed[f, 1] = mean, variance
-        most, least = np.inf, 0.0
-        own = math.sqrt(2.0 * DEPTH / variance)
-        placed[f, 4] = placed[f, 5] = own
+        here, own = _cumulant(*law, tilt[f]), math.sqrt(2.0 * DEPTH / variance)
+        least, most = 0.0, np.inf
+        placed[f, 2] = placed[f, 3] = own
         for share in (1.0, 0.6, 1.6):
             by = own * share
             end = (here - _cumulant(*law, tilt[f] - by) - DEPTH) / by
             if end > least:
-                least, placed[f, 4] = end, by
-        for i in range(6):
-            by = min(own * (1.2, 1.0, 0.6)[i % 3], room * (0.9, 0.6, 0.3)[i % 3])
-            if i > 2:
-                by = room * (0.9, 0.6, 0.3)[i % 3]
-            end = (_cumulant(*law, tilt[f] + by) - here + DEPTH) / by
-            if end < most:
-                most, placed[f, 5] = end, by
-        placed[f, 2], placed[f, 3] = math.floor(least), math.ceil(most) + 1.0
+                least, placed[f, 2] = end, by
+        for share in (1.2, 0.9, 0.6, 0.3):
+            for by in (min(own * share, 0.9 * room), room * min(share, 0.9)):
+                end = (_cumulant(*law, tilt[f] + by) - here + DEPTH) / by
+                if end < most:
+                    most, placed[f, 3] = end, by
+        placed[f, 0], placed[f, 1] = math.floor(least), math.ceil(most) + 1.0
 
 
 @njit(inner=True)
@@ -118,20 +134,21 @@ def weigh(sums, more, ends, first, size, law, own, out, begin):
     kind, inverse scale, tilt and ends of the weight, which is at most 1. Entries are integers,
     rounded up, that add up to at most 2^62. Unlikely ends are left out. Returns (first value and
     size of the table; sum of all products; sum of the weights; the entry of a product of 1; share
-    that was left out; log by which weights were divided). The size is 0 if no product is positive.
-    `own` is scratch.
+    that was left out; log by which weights were divided; share of entries that are mostly a bound).
+    The size is 0 if no product is positive. `own` is scratch.
     """
     kind, inverse, tilt, lo, hi = law
     low = np.int64(min(max(lo - first, 0.0), float(size)))
     high = np.int64(max(min(hi - first + 1.0, float(size)), 0.0))
     if low >= high:
-        return first, 0, 0.0, 0.0, 0.0, 0.0, 0.0
+        return first, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     width = high - low
     log_top = fill_unary(kind, inverse, 0.0, tilt, first + low, own[:width])
-    total = weights = top = 0.0
+    total = weights = top = faint = 0.0
     for i in range(width):
         weights += own[i]
         most = max(sums[low + i], 0.0) + more
+        faint += own[i] * more if most < 2.0 * more else 0.0
         if most < 4.0 * more:
             if ends[0] > 0.0:
                 most = min(most, math.exp(min(ends[0] * (low + i) - DEPTH, 0.0)))
@@ -141,7 +158,7 @@ def weigh(sums, more, ends, first, size, law, own, out, begin):
         total += own[i]
         top = max(top, own[i])
     if not top > 0.0:
-        return first, 0, 0.0, 0.0, 0.0, 0.0, 0.0
+        return first, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     least = top * math.exp(-_CUT)
     a, b, cut = 0, width, 0.0
     while own[a] < least:
@@ -154,7 +171,7 @@ def weigh(sums, more, ends, first, size, law, own, out, begin):
     for i in range(b - a):
         x = own[a + i]
         out[begin + i] = np.int64(x * scale) + 1 if x > 0.0 else 0
-    return first + low + a, b - a, total, weights, scale, cut / total, log_top
+    return first + low + a, b - a, total, weights, scale, cut / total, log_top, faint / total
 
 
 @njit()
@@ -163,9 +180,9 @@ def weigh_all(number, sums, begins, errors, at, bounds, laws, tilts, found, tabl
 
     A row is periodic and is read from `begins` on. `at` has the ends beyond which the sum lies with
     probability exp(-DEPTH), counted from the least sum, and that sum; a row begins at the first.
-    `bounds` has the tilts of these ends. Returns (table, its size). `found` (rows, 8) is filled
-    with the place of each table and with what `weigh` returns. The size is 0 too if the weight rises
-    faster, at an end, than the sum is known to fall there.
+    `bounds` has the tilts of these ends. Returns (table, its size). `found` (rows, 9) is filled
+    with the place of each table and with what `weigh` returns. The size is 0 too if the weight
+    rises faster, at an end, than the sum is known to fall there.
     """
     kind, inverse, tilt, lo, hi = laws
     used, n = 0, sums.shape[1]
@@ -196,7 +213,7 @@ def weigh_all(number, sums, begins, errors, at, bounds, laws, tilts, found, tabl
         out = weigh(row, error, ends, first, n, law, own, table, used)
         found[i, 0], found[i, 1], found[i, 2] = used, out[0], out[1]
         found[i, 3], found[i, 4], found[i, 5], found[i, 6] = out[2], out[3], out[4], out[5]
-        found[i, 7] = out[6]
+        found[i, 7], found[i, 8] = out[6], out[7]
         used += out[1]
     return table, used
 
@@ -223,12 +240,12 @@ def fill_directly(number, families, binomials, laws, base_tilt, placed, found, t
     begins, gaps, counts, base, inverse, tilt = families
     kind, own_inverse, own_tilt, lo, hi = laws
     of, offset, binomial = binomials
-    used, room, widest = 0, 64, 1
+    used, room, widest = 0, 64, np.int64(1)
     for i in range(number.size):
         f = number[i]
-        room = max(room, np.int64(placed[f, 3]) + 1)
+        room = max(room, np.int64(placed[f, 1]) + 1)
         for r in range(begins[f], begins[f + 1]):
-            widest = max(widest, gaps[r] + 1)
+            widest = gaps[r] + 1 if gaps[r] >= widest else widest
     sums, own, lifts, lift = np.empty(room), np.empty(room), np.empty((2, room)), np.empty(room)
     work, powers = np.empty((4, 2 * room + 16)), np.empty(widest)
     last_inverse, top = -1.0, True
@@ -237,7 +254,7 @@ def fill_directly(number, families, binomials, laws, base_tilt, placed, found, t
         if inverse[f] != last_inverse:
             last_inverse = inverse[f]
             top = fill_powers(last_inverse, base_tilt, powers)
-        n = np.int64(placed[f, 3]) + 1
+        n = np.int64(placed[f, 1]) + 1
         most = -math.expm1(-2.0 * inverse[f])
         units, side, width = 0.0, 0, 1
         lifts[0, 0] = 1.0
@@ -267,7 +284,9 @@ def fill_directly(number, families, binomials, laws, base_tilt, placed, found, t
             longer[:used] = table[:used]
             table = longer
         law = kind[f], own_inverse[f], own_tilt[f] - base_tilt, lo[f], hi[f]
-        first, size, total, _, _, cut, _ = weigh(sums, 0.0, (0.0, 0.0, 0.0), base[f], n, law, own, table, used)
+        first, size, total, _, _, cut, _, _ = weigh(
+            sums, 0.0, (0.0, 0.0, 0.0), base[f], n, law, own, table, used
+        )
         # the same sum by the family's own tilt, roughly
         by, whole = math.exp(tilt[f] - base_tilt), 0.0
         for y in range(n - 1, -1, -1):
@@ -376,6 +395,10 @@ def multiply_spectra(spectra, error, spectrum):
             least = min(least, large)
             share += error / large + 2.3 * 2.0**-53
             a, b, whole = a * re - b * im, a * im + b * re, whole * large
+            if whole < _TINY:
+                # the other factors are at most 1
+                share += (parts - c - 1) * (error + 2.3 * 2.0**-53)
+                break
         spectrum[k] = complex(a, b)
         times = 1.0 if k in (0, size - 1) else 2.0
         sizes += times * whole
@@ -441,7 +464,7 @@ def weigh_normal(mean, variance, decay, tilt, lo, hi, found):
         total = first = second = 0.0
         for side in (1.0, -1.0):
             away = least
-            for k in range(_POINTS):
+            for _ in range(_POINTS):
                 x = mode + side * away
                 if lo[i] <= x <= hi[i]:
                     log = tilt[i] * (x - mode) - decay[i] * (abs(x) - abs(mode))

@@ -1,0 +1,157 @@
+"""Tables of families: bounds on the true weights, with errors that hold, at any width of noise."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial import sum_network
+from congenial.kernels.network import family_sums as kernels
+from congenial.sum_network import family_draws
+from congenial.sum_network.family_sums import fill_families
+from congenial.sum_network.tables import error_limit
+
+pytestmark = pytest.mark.kernels
+
+
+def random_tree(source, n):
+    """Return a tree with leaves at several depths, and counts of which many are 0."""
+    parents = [-1, *(int(source.integers(0, min(v, max(1, n // 3)))) for v in range(1, n))]
+    tree = cg.Tree.from_parents(parents)
+    mean = source.choice([0.3, 3.0, 12.0])
+    return tree, tree.roll_up(source.poisson(mean, tree.leaves.size))
+
+
+def conditioned(tree, scale, *, pinned=True, noise=cg.DiscreteLaplace):
+    invariant = cg.consistent(tree) & cg.nonnegative()
+    if pinned:
+        invariant &= cg.exactly([0])
+    return cg.condition(cg.Additive(noise(scale), tree), invariant, sampler="exact")
+
+
+def compiled(released, x):
+    weights = released._shared_weights(released._checked(x), released.forest.orientation)
+    return sum_network.compile(released.forest, weights, whole=False)
+
+
+def filled(released, x, limit=1e-9):
+    made = compiled(released, x)
+    return fill_families(made.forest, made.weights, made.theta, limit)
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2, 7, 40])
+@pytest.mark.parametrize(("scale", "tilt"), [(1.0, 0.1), (5.0, -0.1), (20.0, -0.3), (3.0, -1 / 3)])
+def test_a_bounded_leaf_is_a_lift_and_a_geometric_variable(gap, scale, tilt):
+    lift = np.empty(gap + 1)
+    kernels.fill_lift(1.0 / scale, tilt, lift)
+    size = 400
+    leaf = np.exp(-np.abs(np.arange(size) - gap) / scale + tilt * np.arange(size))
+    geometric = np.exp((tilt - 1.0 / scale) * np.arange(size))
+    summed = np.convolve(lift, geometric)[:size]
+    np.testing.assert_allclose(summed / summed[0], leaf / leaf[0], rtol=1e-12)
+
+
+def direct_law(sums, f):
+    """Return (first value, law) of the sum of a family, term by term, by its tilt."""
+    of, tables = sums.families, sums.tables
+    if of.of_leaves[f]:
+        law, inverse, tilt = np.ones(1), sums.leaves.inverse[f], sums.leaves.tilt[f]
+        reach = math.ceil(60.0 / (inverse - tilt))
+        for v in of.member[of.start[f] : of.start[f + 1]]:
+            y = np.arange(reach + of.gap[v])
+            leaf = np.exp(-inverse * np.abs(y - of.gap[v]) + tilt * y)
+            law = np.convolve(law, leaf / leaf.sum())
+        return int(sums.leaves.base[f]), law
+    first, law = 0, np.ones(1)
+    for v in of.member[of.start[f] : of.start[f + 1]]:
+        begin = tables.place[v]
+        table = tables.table[begin : begin + tables.size[v]].astype(float)
+        table *= np.exp(sums.retilt[f] * (np.arange(table.size) - table.argmax()))
+        law, first = np.convolve(law, table / table.sum()), first + int(tables.first[v])
+    return first, law
+
+
+def test_entries_are_the_true_weights_or_more_by_at_most_their_doubt():
+    source, seen = np.random.default_rng(7), 0
+    for _ in range(60):
+        tree, x = random_tree(source, int(source.integers(4, 40)))
+        scale = float(source.choice([0.7, 4.0, 20.0]))
+        released = conditioned(tree, scale, pinned=bool(source.integers(2)))
+        sums = filled(released, x)
+        of, doubt, tables = sums.families, sums.doubt, sums.tables
+        for f in range(of.owner.size):
+            v = of.owner[f]
+            if v < 0 or doubt.factor[v] == 0.0:
+                continue
+            values = np.arange(tables.first[v], tables.first[v] + tables.size[v])
+            entries = tables.table[tables.place[v] :][: values.size].astype(float)
+            first, law = direct_law(sums, f)
+            inside = (values >= first) & (values < first + law.size)
+            true = np.where(inside, law[np.clip(values - first, 0, law.size - 1)], 0.0)
+            unit = np.exp(doubt.slope[v] * values - doubt.decay[v] * np.abs(values))
+            true *= doubt.unit[v] * unit
+            # term by term in doubles: a relative error of some 1e-13
+            assert (entries >= true * (1.0 - 1e-12)).all()
+            assert (entries - true <= 1e-12 * true + doubt.factor[v] * unit + 2.0).all()
+            seen += 1
+    assert seen > 100
+
+
+def test_the_share_of_a_draw_agrees_with_the_sums_term_by_term():
+    source = np.random.default_rng(3)
+    tree, x = random_tree(source, 60)
+    sums = filled(conditioned(tree, 6.0), x)
+    values, doubts = np.zeros((sums.n + sums.order.size, 1), dtype=np.int64), np.zeros(1)
+    family_draws._choose(sums, values, doubts, cg.seeded(1))
+    share = family_draws.true_share(sums, values[:, 0])
+    assert 1.0 - doubts[0] - 1e-13 <= share <= 1.0
+    for f in np.flatnonzero(sums.families.owner >= 0):
+        v = sums.families.owner[f]
+        if sums.doubt.factor[v] == 0.0:
+            continue
+        law = family_draws._sum_of_tables
+        law = family_draws._sum_of_leaves if sums.families.of_leaves[f] else law
+        first, direct = direct_law(sums, f)
+        assert law(sums, int(f), int(values[v, 0])) == pytest.approx(
+            direct[values[v, 0] - first], rel=1e-11
+        )
+
+
+@pytest.mark.parametrize("scale", [0.5, 4.0, 20.0, 100.0])
+def test_the_error_stays_within_its_limit_at_any_scale(scale):
+    source = np.random.default_rng(5)
+    # states, counties, blocks and cells, most of which are empty
+    levels = [np.repeat(np.arange(m), k) for m, k in ((1, 8), (8, 40), (320, 12))]
+    starts = np.cumsum([0, 1, 8, 320])
+    parents = np.concatenate([[-1], *(s + a for s, a in zip(starts, levels, strict=False))])
+    tree = cg.Tree.from_parents(parents)
+    leaves = source.poisson(6.0, tree.leaves.size) * (source.random(tree.leaves.size) < 0.2)
+    x = tree.roll_up(leaves)
+    released = conditioned(tree, scale)
+    sums = filled(released, x)
+    assert sums is not None
+    assert sums.error <= error_limit(len(tree))
+    drawn = x + sum_network.sample(sums, 3, cg.seeded(1), first=len(tree))
+    assert (drawn >= 0).all()
+    assert (drawn[:, 0] == x[0]).all()
+    for row in drawn:
+        assert (tree.roll_up(row[tree.leaves]) == row).all()
+
+
+def test_gaussian_noise_and_leaves_without_a_bound_take_the_other_way():
+    tree, x = random_tree(np.random.default_rng(1), 12)
+    assert filled(conditioned(tree, 3.0, noise=cg.DiscreteGaussian), x) is None
+    free = cg.condition(cg.Additive(cg.DiscreteLaplace(3.0), tree), cg.consistent(tree))
+    assert filled(free, x) is None
+
+
+def test_wide_noise_over_many_counts_is_drawn_by_families():
+    tree = cg.Tree.from_parents([-1, *[0] * 50, *np.repeat(np.arange(1, 51), 60)])
+    x = tree.roll_up(np.random.default_rng(2).poisson(1.0, 3000))
+    for scale, families in ((1.0, False), (10.0, True)):
+        made = compiled(conditioned(tree, scale), x)
+        found = sum_network.fill_draws(made, error_limit(len(tree)))
+        assert isinstance(found, sum_network.FamilySums) == families
