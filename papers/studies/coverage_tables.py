@@ -21,16 +21,16 @@ def tables(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit, ...
 
 
 def figures(found: dict[str, tuple[Tally, ...]], scale: float) -> tuple[Figure, Figure]:
-    """Return the figures of worlds of one noise, by their names: bias, then coverage."""
+    """Return the figures of worlds of one noise, by their names: coverage, then bias."""
     wide = 5.0 * max(len(found), 1.6)
     return (
-        Figure("bias", "Bias by decile", lambda c: _draw_bias(c, found, scale), size=(wide, 7.6)),
         Figure(
             "coverage",
             f"Share of intervals of {1 - ALPHA:.0%} that hold the count, by its size",
             lambda c: _draw_coverage(c, found),
             size=(wide, 4.2),
         ),
+        Figure("bias", "Bias by decile", lambda c: _draw_bias(c, found, scale), size=(wide, 7.6)),
     )
 
 

@@ -17,7 +17,7 @@ from papers.studies.p12_counties import (
     equal_error,
     population_figure,
 )
-from papers.studies.p12_equal import at_equal_epsilon, cost_of_bounds
+from papers.studies.p12_equal import at_equal_epsilon, cost_of_bounds, equal_figure
 from papers.studies.p12_equal import findings as on_equal_epsilon
 from papers.studies.p12_methods import (
     READINGS,
@@ -88,6 +88,9 @@ def run(seed: int, effort: float) -> Study:
         theirs,
     )
     figures = (
+        Figure(
+            "equal", "Error at equal final ε", lambda c: equal_figure(c, equal), size=(7.0, 3.4)
+        ),
         Figure("distances", "Distance of a release from its table", lambda c: _boxes(c, found)),
         Figure("acceptance", "Acceptance against the proposal", lambda c: _curves(c, rates)),
         Figure("traces", "Traces of two cells", lambda c: _paths(c, traces), size=(9.0, 6.0)),

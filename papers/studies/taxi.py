@@ -90,9 +90,9 @@ def _summary(cells: list[Cells], noise: str, chains: list[Chain]) -> Exhibit:
                     epsilon,
                     level,
                     PRINTED_MH[epsilon][i],
-                    f"{chain.mean[i]:.4g}" + ("" if chain.settled else " (not converged)"),
+                    f"{chain.mean[i]:.3g}" + ("" if chain.settled else " (not converged)"),
                     PRINTED_TOPDOWN[epsilon][i],
-                    *(f"{found[m].mean[i]:.4g} ± {found[m].standard_error[i]:.1g}" for m in names),
+                    *(f"{found[m].mean[i]:.3g} ± {found[m].standard_error[i]:.1g}" for m in names),
                 )
             )
     columns = ("ε", "level", "printed M_MH", "M_MH here", "printed TopDown", *names)

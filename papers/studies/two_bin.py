@@ -60,8 +60,8 @@ def run(seed: int, effort: float) -> Study:
         ),
         (table_two, losses, _density_table(), theorem, slips, calibration),
         (
-            Figure("densities", "Noise left in the first bin, epsilon 1", _densities),
             Figure("loss", "Privacy loss of the L1 images", lambda c: _losses(c, losses)),
+            Figure("densities", "Noise left in the first bin, epsilon 1", _densities),
         ),
     )
 
