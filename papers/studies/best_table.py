@@ -154,8 +154,9 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
     figure = Figure("errors", "Error beside the best projection", draw, size=(10.0, tall))
     findings = (
         "Every method releases every table at a final epsilon. All methods except conditioning get "
-        "the same measurements: discrete Laplace noise, the same share of epsilon at each level, "
-        "one record substituted for another, and the root published exactly. No count may be "
+        "the same measurements: discrete Laplace noise, with the same share of epsilon at each "
+        "level. One record is substituted for another, and the root is published exactly. No "
+        "count may be "
         "negative. The table of least expected error is that of `method.name = 'posterior'` with "
         "the loss `l1`. The noise of conditioning is wider, because bounds increase its loss. "
         "Conditioning, and the posterior under a prior of independent leaves, are left out if "
@@ -169,7 +170,7 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
         "may have a larger error at another level; the paragraphs above say by how much.",
         "An interval around the measurement has the stated coverage for every true count. A "
         "posterior's interval is shorter. It has the stated coverage on average over counts like "
-        "those of its prior, but not in every size class: a few large counts among many small ones "
+        "those of its prior, but not in every size class. A few large counts among many small ones "
         "are drawn down. A release therefore has intervals around the measurements.",
     )
     title = "The table of least expected error, and the alternatives"
@@ -231,8 +232,8 @@ def _told(world: World, made: Replicates) -> str:
         f"**{world.title[0].upper()}{world.title[1:]}.** Of {cases} pairs of a level and an "
         "epsilon, its error is larger by more than two standard errors in "
         f"{len(above)}{where}.{classes} Released intervals of 90% contain the true count for at "
-        f"least {min(held):.1%} of the counts of every size class, and for at most "
-        f"{max(above_zero):.1%} of those above 0 if the noise has scale {_COARSE:g} or more."
+        f"least {min(held):.1%} of the counts of every size class. For counts above 0 and noise of "
+        f"scale {_COARSE:g} or more, it is at most {max(above_zero):.1%}."
     )
 
 
@@ -250,14 +251,14 @@ def _overview(shown: list[tuple[World, Exhibit]]) -> str:
         rows.append((world.title, *(found.get(epsilon) for epsilon in epsilons)))
     columns = ("counts", *(f"ε = {epsilon:g}" for epsilon in epsilons))
     return (
-        "The difference from the best of imaging and TopDown in the mean absolute error of counts "
-        "at the deepest level, in %; below 0, the table of least expected error is better:\n\n"
+        "How far the mean absolute error at the deepest level differs from that of the best of "
+        "imaging and TopDown, in %. Below 0, the table of least expected error is better:\n\n"
         + as_rows(Exhibit("overview", "Differences", columns, tuple(rows)), DIGITS)
     )
 
 
 def _percent(relative: float, error: float) -> str:
-    return f"{100 * relative:+.1f}% (standard error {100 * error:.1f}%)"
+    return f"{100 * relative:+.1f} ± {100 * error:.1f}%"
 
 
 def _traded(world: World, found: Found, at: int, best: str) -> str:
@@ -303,7 +304,7 @@ def known_laws(world: World, made: Replicates) -> Exhibit:
     columns = ("epsilon", "scale", TABLE, "best projection", "known laws", "difference, %")
     notes = (
         f"Mean absolute error of a {world.level_names[-1]}. Under known laws, it is the least "
-        "error given a measurement, if the shares of all true counts are known in each of "
+        f"error given a measurement. The shares of all true counts are then known in each of "
         f"{_CLASSES} classes of leaves, by the true mean of their siblings. The difference is from "
         "the best projection.",
     )
@@ -374,9 +375,7 @@ def _tables(world: World, made: Replicates) -> Iterator[Exhibit]:
                 (epsilon, name, *held, *(_round(found.width[k][:, g].mean()) for k in kinds))
             )
     first = next(iter(made.values()))
-    scales = "; ".join(
-        f"at epsilon {e:g} the noise has scale {f.scales[0]:.3g}" for e, f in made.items()
-    )
+    (scale,) = {f"{epsilon * f.scales[0]:.3g}" for epsilon, f in made.items()}
     yield Exhibit(
         f"{world.name}-errors",
         f"Mean absolute error: {world.title}",
@@ -386,7 +385,7 @@ def _tables(world: World, made: Replicates) -> Iterator[Exhibit]:
         ),
         tuple(errors),
         (
-            f"{scales[0].upper()}{scales[1:]} at each level but the root's.",
+            f"The noise has scale {scale} / epsilon at each level but the root's.",
             "The difference is the error of the table of least expected error minus that of the "
             "best projection, on the same measurements. Its standard error treats counts as "
             "independent.",

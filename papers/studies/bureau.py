@@ -250,8 +250,8 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
     """Return the tables of releases."""
     findings = (
         "The Census Bureau's TopDown fits the children of an area in several passes: the totals "
-        "first, then all other margins with these totals kept within 0.01, and it rounds in the "
-        "same order. TopDown of congenial fits and rounds all margins at once. Both get the same "
+        "first, then all other margins, with these totals kept within 0.01. It rounds in the same "
+        "order. TopDown of congenial fits and rounds all margins at once. Both get the same "
         "measurements of the people of `examples/washington/plan.toml`; the true counts are those "
         "of 2010. "
         "`papers/studies/bureau_passes.py` follows Abowd et al. (2022) and lists the choices where "

@@ -119,11 +119,12 @@ def told(name: str, made: tuple[Tally, ...]) -> str:
     by = {tally.method: tally for tally in made}
     shown = as_rows(overview(tables(name, name, made)), DIGITS)
     return (
-        f"**On {name}.** The table has the coverage of exact error margins (the first row) and of "
-        "all other intervals, for the worst and the best size of the true count and for all "
-        "leaves. Next are the mean width of an interval, the mean absolute error of a leaf, and "
-        "the mean of estimate less count in the top tenth of the true counts, in the top tenth of "
-        f"the estimates, and in the tenth of the estimates where it is largest.\n\n{shown}\n\n"
+        f"**On {name}.** The first row has the coverage of exact error margins, the others that of "
+        "all other intervals. Coverage is for the worst and the best size of the true count, and "
+        "for all leaves. Next are the mean width of an interval and the mean absolute error of a "
+        "leaf. Bias is the mean of estimate less count. It is for the top tenth of the true "
+        "counts, for the top tenth of the estimates, and for that tenth of the estimates where it "
+        f"is largest.\n\n{shown}\n\n"
         f"{_of_inversion(by)}"
     ).strip()
 

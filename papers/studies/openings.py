@@ -37,9 +37,10 @@ def _taxi(tables: Tables) -> str:
     less = [100 * (1 - a / b) for a, b in zip(mean("exact"), mean("L2"), strict=True)]
     times = [_number(row["printed / here"]) for row in _rows(tables["implied"], column="M_MH")]
     return (
-        "With the same noise, and if counts must only add up, exact conditioning has a smaller "
-        f"mean error than projection: {less[0]:.0f}% less for the city, {less[1]:.0f}% for "
-        f"boroughs and {less[2]:.0f}% for zones (ε = 0.5). The errors that the paper prints for "
+        "With the same noise and sums alone, exact conditioning has less mean error than "
+        "projection: "
+        f"{less[0]:.0f}% less for the city, {less[1]:.0f}% for boroughs and {less[2]:.0f}% for "
+        "zones (ε = 0.5). The errors that the paper prints for "
         f"its chain are {times[0]:.2f} to {times[-1]:.2f} times as large for zones, so they follow "
         "no noise scale proportional to 1/ε."
     )
@@ -81,9 +82,9 @@ def _simplex(tables: Tables) -> str:
     ratio = [_number(exact[n]["ratio of variances"]) for n in (2, 10, 100)]
     signs = _rows(tables["others"], n=2)[0]
     return (
-        "For Laplace noise it does, as a proof shows: its variance is "
-        f"{ratio[0]:.2f} times that of imaging for 2 cells, {ratio[1]:.2f} times for 10 and "
-        f"{ratio[2]:.2f} times for 100. For some other noise it does not: two random signs that "
+        "For Laplace noise it does, by a proof: the ratio of the variances is "
+        f"{ratio[0]:.2f} for 2 cells, {ratio[1]:.2f} for 10 and {ratio[2]:.2f} for 100. For some "
+        "other noise it does not: two random signs that "
         f"must cancel have variance {_number(signs['variance, conditioning']):g}, and "
         f"{_number(signs['variance, imaging']):g} by imaging."
     )
@@ -151,9 +152,9 @@ def _best_table(tables: Tables) -> str:
         if (at_one := [r for r in _rows(table, epsilon=1.0) if " of " not in str(r["counts"])])
     ]
     return (
-        "At ε = 1 and the deepest level, its mean absolute error differs from that of the best of "
-        f"imaging and TopDown by {min(deepest):+.1f}% to {max(deepest):+.1f}%, depending on the "
-        f"data. Of {len(levels)} pairs of a level and an ε, its error is larger by more than two "
+        "At ε = 1, its error at the deepest level differs from that of the best of imaging and "
+        f"TopDown by {min(deepest):+.1f}% to {max(deepest):+.1f}%, depending on the data. Of "
+        f"{len(levels)} pairs of a level and an ε, its error is larger by more than two "
         f"standard errors in {worse}."
     )
 

@@ -116,7 +116,7 @@ def california(source: Randomness, effort: float) -> Exhibit:
         tuple(rows),
         (
             "Released tables against the 2010 Census as published. TopDown spends one budget on "
-            "many tables and levels and keeps state totals, not county totals; conditioning here "
+            "many tables and levels and keeps state totals, not county totals. Conditioning here "
             "spends ε on each cell of this one table and keeps three totals of every county. The "
             "rows show sizes of errors, not a contest at equal privacy.",
         ),
