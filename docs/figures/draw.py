@@ -466,7 +466,7 @@ def guide() -> Figure:
         )  # fmt: skip
         axis.text(x, y, text, ha="center", va="center", color="white", fontsize=9)
     arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2}
-    for x, label, side in ((2.2, "told that C holds", "right"), (7.8, "made to meet C", "left")):
+    for x, label, side in ((2.2, "given that C holds", "right"), (7.8, "moved until C holds", "left")):
         axis.annotate("", (x, 2.76), (5.0 + (x - 5) * 0.25, 3.34), arrowprops=arrow)
         axis.text((x + 5) / 2 - (0.9 if x < 5 else -0.9), 3.25, label, ha=side, fontsize=9)
     told = {
