@@ -427,24 +427,27 @@ def compositions() -> Figure:
 
     noisy = law(5, 2.5)
     first, second = values <= 2, values >= 9
-    axes[0].bar(values, noisy, color=FAINT, width=0.8)
-    for part, colour in ((first, KEPT), (second, MOVED)):
+    axes[0].bar(values, noisy, color=FAINT, width=0.8, label="with noise, before")
+    for part, colour, name in ((first, KEPT, "at most 2"), (second, MOVED, "at least 9")):
         kept = np.where(part, noisy, 0.0) / noisy[first | second].sum()
-        axes[0].bar(values, kept, color=colour, width=0.45)
+        axes[0].bar(values, kept, color=colour, width=0.45, label=f"after, {name}")
         axes[0].text(values[part].mean(), kept.max() + 0.02, f"{kept.sum():.0%}", ha="center")
     axes[0].set(title="Conditioned on “at most 2, or at least 9”", ylim=(0, 0.62))
     near, far = law(4, 1.2), law(8, 1.2)
     bottom = np.zeros(values.size)
     low, high = 5, 9
-    for part, colour in ((0.5 * near, KEPT), (0.5 * far, MOVED)):
+    for part, colour, name in ((0.5 * near, KEPT, "first"), (0.5 * far, MOVED, "second")):
         image = np.zeros(values.size)
         np.add.at(image, np.clip(values, low, high), part)
-        axes[1].bar(values, image, bottom=bottom, color=colour, width=0.45)
+        label = f"after, {name} mechanism"
+        axes[1].bar(values, image, bottom=bottom, color=colour, width=0.45, label=label)
         bottom += image
-    axes[1].bar(values, 0.5 * (near + far), color=FAINT, width=0.8, zorder=0)
+    before = 0.5 * (near + far)
+    axes[1].bar(values, before, color=FAINT, width=0.8, zorder=0, label="with noise, before")
     axes[1].set(title="Image on “5 to 9” of a mixture of two mechanisms", ylim=(0, 0.62))
     for axis in axes:
         axis.set(xlabel="released count", xticks=values[::2])
+        axis.legend(frameon=False, fontsize=8)
     axes[0].set_ylabel("probability")
     return figure
 
@@ -466,7 +469,10 @@ def guide() -> Figure:
         )  # fmt: skip
         axis.text(x, y, text, ha="center", va="center", color="white", fontsize=9)
     arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2}
-    for x, label, side in ((2.2, "given that C holds", "right"), (7.8, "moved until C holds", "left")):
+    for x, label, side in (
+        (2.2, "given that C holds", "right"),
+        (7.8, "moved until C holds", "left"),
+    ):
         axis.annotate("", (x, 2.76), (5.0 + (x - 5) * 0.25, 3.34), arrowprops=arrow)
         axis.text((x + 5) / 2 - (0.9 if x < 5 else -0.9), 3.25, label, ha=side, fontsize=9)
     told = {

@@ -63,6 +63,7 @@ def run(
         "between classes of the true count, because estimates are drawn towards their family, the "
         "more the smaller the count. Judge it by class of the estimate.",
     )
-    shown = [table for w in worlds for table in tables(w.name, w.title, found[w.name])]
+    shown = {w.name: tables(w.name, w.title, found[w.name]) for w in worlds}
+    every = tuple(table for own in shown.values() for table in own)
     title = "Coverage of intervals and bias of estimates, by size of the count"
-    return Study("coverage", title, findings, tuple(shown), figures(found, SCALE))
+    return Study("coverage", title, findings, every, figures(shown, SCALE))

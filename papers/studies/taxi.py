@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 LEVELS = (1, 2, 3)
+NAMES = ("the city", "boroughs", "zones")
 # Two Views, Table 2 (Table 3 of its appendix is the same): L1 distance over 270, by level.
 PRINTED_MH = {
     0.5: (0.013352, 0.028890, 1.680823),
@@ -329,7 +330,7 @@ def _draw(canvas: Canvas, cells: list[Cells]) -> None:
         for printed, mark, name in ((PRINTED_MH, "kx", "M_MH"), (PRINTED_TOPDOWN, "k+", "TopDown")):
             ax.plot(range(3), [printed[e][i] for e in EPSILONS], mark, label=f"printed {name}")
         ax.set_xticks(range(3), [f"ε = {e:g}" for e in EPSILONS])
-        ax.set_title(f"level {LEVELS[i]}", fontsize="small")
+        ax.set_title(f"level {LEVELS[i]}: {NAMES[i]}", fontsize="small")
         ax.set_yscale("log")
     axes[0].set_ylabel("mean L1 distance / 270")
     canvas.legend(
