@@ -107,6 +107,12 @@ def test_a_page_opens_with_its_question_its_answer_and_its_figure(name):
     assert len(re.findall(r"[.:;] [A-Z]|\.$", answer)) == 2
 
 
+def test_the_index_has_the_question_of_every_page():
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    asked = [f"| [{name}]({name}.md) | {OPENINGS[name].question} |" for name in NAMES]
+    assert [line for line in asked if line not in index] == []
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_tables_of_a_page_are_folded_and_have_three_digits(name):
     text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
