@@ -256,7 +256,7 @@ def mandate(one: Mandate) -> str:
             name, words = side if isinstance(one, BoundedBelow) else limit
             return f"{name} bounds hold ({many(nodes, 'count')}: {_limits(words, listed)})"
         case AsManyAs(listed):
-            return f"counts of one table reach those of another at every place ({joined(listed)})"
+            return f"at every place, one count is at least another one ({joined(listed)})"
 
 
 def _limits(side: str, listed: Mapping[str, int]) -> str:
@@ -631,7 +631,7 @@ def _required(certificate: Statement) -> str:
     if certificate.accuracy.source == "posterior":
         remark = "Say below what you need, and see which counts are likely to have it."
     if not asked:
-        return f"The plan states no accuracy that a release must reach. {remark}"
+        return f"The plan states no accuracy that a release must have. {remark}"
     words = {None: "not known", True: "yes", False: "no"}
     each = "; ".join(f"{v.level} ±{v.required:,g}: {words[v.met]}" for v in asked)
     return f"Whether the margins are as small as the plan requires: {each}. {remark}"
