@@ -24,7 +24,7 @@ def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None
 
 
 def as_rows(table: Exhibit, digits: int = 4) -> str:
-    """Return a table in Markdown, with so many significant digits."""
+    """Return a table in Markdown; `digits` are the significant ones of a number."""
     numeric = [
         all(isinstance(row[c], int | float | None) or " ± " in str(row[c]) for row in table.rows)
         for c in range(len(table.columns))

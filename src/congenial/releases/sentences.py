@@ -133,15 +133,14 @@ def plain(certificate: Statement) -> str:
     """
     claim, records = certificate.guarantee, certificate.guarantee.neighbours.records
     slack = SLACK if claim.delta > 0.0 else 1.0
-    sure = 1.0 / (1.0 + math.exp(-claim.epsilon) / slack)
+    sure = _percent(1.0 / (1.0 + math.exp(-claim.epsilon) / slack))
     of = "this one" if records == 1 else f"these {records}"
     agree = ""
     if any(isinstance(one, PublishedExactly) for one in certificate.invariants):
         agree = " Both values agree with the exact counts."
     text = (
         "Suppose that someone knows every other record, and is undecided between two values of "
-        f"{of}.{agree} After seeing this release, this person can be at most {_percent(sure)} sure "
-        "of the true one"
+        f"{of}.{agree} After this release, that person is at most {sure} sure of the true one"
     )
     if claim.delta > 0.0:
         missed = min(1.0, claim.delta * SLACK / (SLACK - 1.0))
