@@ -1,20 +1,30 @@
-"""Draw the pictures of the pages: `make figures`. Laws are enumerated, not simulated."""
+"""Draw the pictures of the pages: `make figures`. Laws are enumerated, and releases have a seed."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import runpy
+import shutil
 import sys
 from itertools import permutations
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 from matplotlib import pyplot as plt
 from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
 
 import congenial as cg
+
+# The counts are read by a part of the project that is not installed with the package.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from papers.studies import sources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FloatArray = npt.NDArray[np.float64]
 
 BEFORE, KEPT, MOVED, FAINT, INK = "#8a8f98", "#0b5d8a", "#b5541c", "#d5d9de", "#22262b"
@@ -43,20 +54,167 @@ LAYERS = (
 TWO, THREE, SCALE = (4, 5), (1, 3, 8), 2.0
 
 
+CITY = {  # of the first page: where its nodes are drawn
+    "City": (1.5, 2),
+    "North": (0.5, 1),
+    "South": (2.5, 1),
+    "Abbey": (0, 0),
+    "Brook": (1, 0),
+    "Clay": (2, 0),
+    "Dale": (3, 0),
+}
+
+
+def city_release() -> tuple[cg.Tree, list[npt.NDArray[np.int64]]]:
+    """Return the city of the first page: its counts, these with noise, and as released."""
+    city = cg.Tree.from_paths(
+        ["City/North/Abbey", "City/North/Brook", "City/South/Clay", "City/South/Dale"]
+    )
+    counts = city.roll_up([412, 3, 0, 268])
+    rules = cg.consistent(city) & cg.exactly("City") & cg.nonnegative()
+    noise = cg.calibrate(city, rules, epsilon=1.0, neighbours="substitute", method="imaging")
+    mechanism = cg.best_table(cg.Additive(noise, city), rules)
+    noisy = mechanism.measure(counts, rng=cg.seeded(1))
+    return city, [counts, noisy, mechanism.sample(counts, rng=cg.seeded(1))]
+
+
+def city_true() -> Figure:
+    """The counts of the city of the first page."""
+    city, (counts, _, _) = city_release()
+    return _city(city, counts, BEFORE, "The true counts", "confidential\n")
+
+
+def city_noisy() -> Figure:
+    """The same with noise: what is wrong with it is read off the numbers."""
+    city, (_, noisy, _) = city_release()
+    value = dict(zip(city.names, noisy.tolist(), strict=True))
+    wrong = f"{value['North']} is not {value['Abbey']} + {value['Brook']},"
+    less = f"and no place has −{-min(value.values())} people"
+    return _city(city, noisy, MOVED, "With noise", f"{wrong}\n{less}")
+
+
+def city_released() -> Figure:
+    """The release, which satisfies the invariants."""
+    city, (_, _, released) = city_release()
+    note = "adds up, with the exact total,\nand no count is below zero"
+    return _city(city, released, KEPT, "Released", note)
+
+
+def _city(
+    city: cg.Tree, values: npt.NDArray[np.int64], colour: str, title: str, note: str
+) -> Figure:
+    figure, axis = plt.subplots(figsize=(3.2, 3.2), layout="constrained")
+    axis.set(xlim=(-0.6, 3.6), ylim=(-1.15, 2.5))
+    axis.axis("off")
+    axis.set_title(title, fontweight="bold", color=colour)
+    for node, name in enumerate(city.names):
+        x, y = CITY[name]
+        for below in np.flatnonzero(city.parents == node):
+            end = CITY[city.names[below]]
+            axis.plot([x, end[0]], [y, end[1]], color=FAINT, lw=1.4, zorder=0)
+        text = f"{name}\n{values[node]}".replace("-", "−")
+        axis.text(
+            x, y, text, ha="center", va="center", color="white", linespacing=1.4,
+            bbox={"boxstyle": "round,pad=0.35", "color": colour, "lw": 0},
+        )  # fmt: skip
+    axis.text(1.5, -0.62, note, ha="center", va="top", fontsize=9, linespacing=1.4)
+    return figure
+
+
+def zones() -> Figure:
+    """One borough of the demo's release with seed 1: released counts, intervals, true counts."""
+    counts = sources.taxi()
+    with TemporaryDirectory() as place:
+        taxi = Path(place, "taxi")
+        shutil.copytree(
+            EXAMPLES / "taxi", taxi, ignore=shutil.ignore_patterns("release*", "*.parquet")
+        )
+        _quietly(taxi / "build_trips.py")
+        plan = cg.read_plan(taxi / "plan.toml")
+        cg.release(plan, Path(place, "release"), base=taxi, simulate=1)
+        table = cg.read_release(Path(place, "release")).to_pandas()
+        names = pl.read_csv(taxi / "taxi_zone_lookup.csv", infer_schema=False)
+    called = dict(zip(names["LocationID"], names["Zone"], strict=True))
+    rows = table[(table.Borough == "Staten Island") & (table.level == 2)]
+    truth = dict(zip(counts[0].names, counts[1].tolist(), strict=True))
+    figure, axis = plt.subplots(figsize=(8.0, 5.2), layout="constrained")
+    _intervals(
+        axis,
+        [called[name] for name in rows.PULocationID],
+        rows.value.tolist(),
+        rows.lower.tolist(),
+        rows.upper.tolist(),
+        [truth[name] for name in rows.PULocationID],
+    )
+    axis.set(title="Trips from the zones of Staten Island", xlabel="trips in February 2022")
+    return figure
+
+
+def clinics() -> Figure:
+    """The release of the example with a dataframe, with the intervals of its posterior."""
+    with TemporaryDirectory() as place:
+        found = _quietly(
+            EXAMPLES / "dataframe" / "clinic_visits.py", "--simulate", "1", "--out", place
+        )
+    release, leaves = found["found"], found["found"].tree.leaves
+    kept = found["visits"].filter((pl.col("age") >= 18) & pl.col("booked"))["clinic"].to_list()
+    figure, axis = plt.subplots(figsize=(8.0, 3.6), layout="constrained")
+    _intervals(
+        axis,
+        [release.names[v] for v in leaves],
+        release.values[leaves].tolist(),
+        found["low"][leaves].tolist(),
+        found["high"][leaves].tolist(),
+        [kept.count(release.names[v]) for v in leaves],
+    )
+    axis.set(title="Booked visits of adults, by clinic", xlabel="visits")
+    return figure
+
+
+def _intervals(
+    axis: Axes,
+    names: list[str],
+    released: list[int],
+    low: list[int],
+    high: list[int],
+    truth: list[int],
+) -> None:
+    """Draw a row for each count: its interval, the released and the true count."""
+    rows = np.arange(len(names))
+    axis.hlines(rows, low, high, color=FAINT, lw=6, label="90% interval")
+    axis.plot(released, rows, "o", color=KEPT, ms=5, label="released")
+    axis.plot(truth, rows, "|", color=MOVED, ms=11, mew=2, label="true count")
+    axis.set_yticks(rows, names)
+    axis.invert_yaxis()
+    axis.spines["left"].set_visible(False)
+    axis.tick_params(axis="y", length=0)
+    axis.legend(frameon=False, loc="lower right")
+
+
+def _quietly(script: Path, *options: str) -> dict[str, Any]:
+    """Run a script without its output, and return its names."""
+    kept, sys.argv = sys.argv, [str(script), *options]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            return runpy.run_path(str(script), run_name="__main__")
+    finally:
+        sys.argv = kept
+
+
 def box() -> Figure:
     """Example 2.3 of Two Views: an apple or a banana in a box, and then no apple."""
     worlds = ("apple and\nbanana", "apple\nalone", "banana\nalone", "nothing")
     before = np.array([0.0, 0.7, 0.3, 0.0])
     after = {
-        "Revision: there is no apple": (np.array([0, 0, 1.0, 0]), KEPT),
-        "Update: the apple was taken out": (np.array([0, 0, 0.3, 0.7]), MOVED),
+        "Revision: there is no apple": (np.array([0, 0, 1.0, 0]), KEPT, "ruled out"),
+        "Update: the apple was taken out": (np.array([0, 0, 0.3, 0.7]), MOVED, "left"),
     }
     figure, axes = plt.subplots(1, 3, figsize=(9.6, 2.9), sharey=True, layout="constrained")
     _bars(axes[0], before, BEFORE, worlds, "Before")
-    for axis, (title, (law, colour)) in zip(axes[1:], after.items(), strict=True):
+    for axis, (title, (law, colour, mark)) in zip(axes[1:], after.items(), strict=True):
         _bars(axis, law, colour, worlds, title)
         axis.axvspan(-0.5, 1.5, color=FAINT, alpha=0.45, lw=0)
-        axis.text(0.5, 1.02, "ruled out", ha="center", va="bottom", fontsize=8)
+        axis.text(0.5, 1.02, mark, ha="center", va="bottom", fontsize=8)
     for start, end, rad in ((1, 3, -0.35), (0, 2, -0.35)):
         axes[2].add_patch(
             FancyArrowPatch(
@@ -269,24 +427,27 @@ def compositions() -> Figure:
 
     noisy = law(5, 2.5)
     first, second = values <= 2, values >= 9
-    axes[0].bar(values, noisy, color=FAINT, width=0.8)
-    for part, colour in ((first, KEPT), (second, MOVED)):
+    axes[0].bar(values, noisy, color=FAINT, width=0.8, label="with noise, before")
+    for part, colour, name in ((first, KEPT, "at most 2"), (second, MOVED, "at least 9")):
         kept = np.where(part, noisy, 0.0) / noisy[first | second].sum()
-        axes[0].bar(values, kept, color=colour, width=0.45)
+        axes[0].bar(values, kept, color=colour, width=0.45, label=f"after, {name}")
         axes[0].text(values[part].mean(), kept.max() + 0.02, f"{kept.sum():.0%}", ha="center")
     axes[0].set(title="Conditioned on “at most 2, or at least 9”", ylim=(0, 0.62))
     near, far = law(4, 1.2), law(8, 1.2)
     bottom = np.zeros(values.size)
     low, high = 5, 9
-    for part, colour in ((0.5 * near, KEPT), (0.5 * far, MOVED)):
+    for part, colour, name in ((0.5 * near, KEPT, "first"), (0.5 * far, MOVED, "second")):
         image = np.zeros(values.size)
         np.add.at(image, np.clip(values, low, high), part)
-        axes[1].bar(values, image, bottom=bottom, color=colour, width=0.45)
+        label = f"after, {name} mechanism"
+        axes[1].bar(values, image, bottom=bottom, color=colour, width=0.45, label=label)
         bottom += image
-    axes[1].bar(values, 0.5 * (near + far), color=FAINT, width=0.8, zorder=0)
+    before = 0.5 * (near + far)
+    axes[1].bar(values, before, color=FAINT, width=0.8, zorder=0, label="with noise, before")
     axes[1].set(title="Image on “5 to 9” of a mixture of two mechanisms", ylim=(0, 0.62))
     for axis in axes:
         axis.set(xlabel="released count", xticks=values[::2])
+        axis.legend(frameon=False, fontsize=8)
     axes[0].set_ylabel("probability")
     return figure
 
@@ -308,7 +469,10 @@ def guide() -> Figure:
         )  # fmt: skip
         axis.text(x, y, text, ha="center", va="center", color="white", fontsize=9)
     arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2}
-    for x, label, side in ((2.2, "told that C holds", "right"), (7.8, "made to meet C", "left")):
+    for x, label, side in (
+        (2.2, "given that C holds", "right"),
+        (7.8, "moved until C holds", "left"),
+    ):
         axis.annotate("", (x, 2.76), (5.0 + (x - 5) * 0.25, 3.34), arrowprops=arrow)
         axis.text((x + 5) / 2 - (0.9 if x < 5 else -0.9), 3.25, label, ha=side, fontsize=9)
     told = {
@@ -390,6 +554,10 @@ def layers() -> Figure:
 
 FIGURES: dict[str, Callable[[], Figure]] = {
     "box": box,
+    "city-noisy": city_noisy,
+    "city-released": city_released,
+    "city-true": city_true,
+    "clinics": clinics,
     "compositions": compositions,
     "guide": guide,
     "hierarchy": hierarchy,
@@ -398,6 +566,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "regions": regions,
     "three-cells": three_cells,
     "two-bins": two_bins,
+    "zones": zones,
 }
 
 

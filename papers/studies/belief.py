@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, get_args
 
 from congenial.belief.cautious_revision import (
@@ -121,9 +122,10 @@ def run(seed: int, effort: float) -> Study:
         for cells in CELLS
         for total in TOTALS
     }
+    sources = _sources(verdicts)
     tables = (
+        sources,
         _claims(verdicts, controls),
-        _sources(verdicts),
         _table_1(verdicts),
         _box(),
         _gamma(costs),
@@ -135,7 +137,16 @@ def run(seed: int, effort: float) -> Study:
         "Belief change and the theorems on finite laws",
         _findings(verdicts, controls, costs, cases),
         tables,
-        (Figure("gamma", "What one pinned total costs", lambda canvas: _draw(canvas, costs)),),
+        (
+            Figure(
+                "verdicts",
+                "Statements that held, and those refuted",
+                partial(_bars, sources),
+                size=(7.0, 3.0),
+            ),
+            Figure("gamma", "What one pinned total costs", lambda canvas: _draw(canvas, costs)),
+        ),
+        tuple(_topic(verdicts, items) for items in _TOPICS),
     )
 
 
@@ -372,16 +383,36 @@ def _findings(
         f"Of the {every['the paper']} that a paper makes, {len(by['the paper'])} were refuted: "
         f"{'; '.join(by['the paper'])}. Of the {every['the paper denies it']} that the papers deny "
         f"in general, {len(by['the paper denies it'])} were refuted.",
+        "\n".join(
+            f"- **{claim.item}.** {claim.statement} Counterexample: "
+            f"{verdicts[claim.item].counterexample}."
+            for claim in failing
+            if claim.says == "the paper"
+        ),
         f"{every['the paper, read otherwise']} statements read words of a paper differently from "
-        "what its own proof or use needs. These are remarks on wording, not errors: "
-        f"{len(by['the paper, read otherwise'])} of them were refuted "
-        f"({'; '.join(by['the paper, read otherwise'])}).",
-        *(_topic(verdicts, items) for items in _TOPICS),
+        "what its own proof or use needs. These are remarks on wording, not errors. "
+        f"{len(by['the paper, read otherwise'])} of them were refuted; the table of statements "
+        "lists them.",
         f"One pinned total and no negative cell: gamma was enumerated for {len(costs)} "
         f"combinations, and the loss {'never' if within else 'somewhere'} exceeds "
         f"log(2 e^epsilon - 1). It comes nearest at epsilon = {most[0]:g}, {most[1]} cells and "
         f"total {most[2]}, with {100 * share:.1f}% of that bound's gamma.",
     )
+
+
+def _bars(sources: Exhibit, canvas: Canvas) -> None:
+    """Draw how many statements of each source held and were refuted."""
+    axes = canvas.subplots()
+    names = [str(name) for name in sources.column("who says so")]
+    before = [0] * len(names)
+    for column, colour in (("held", "#0b5d8a"), ("refuted", "#b5541c")):
+        counts = [int(str(cell)) for cell in sources.column(column)]
+        bars = axes.barh(names, counts, left=before, color=colour, label=column)
+        axes.bar_label(bars, [str(c) if c else "" for c in counts], label_type="center", color="w")
+        before = counts
+    axes.invert_yaxis()
+    axes.set_xlabel("statements")
+    axes.legend(frameon=False, loc="lower right")
 
 
 def _draw(canvas: Canvas, costs: dict[tuple[float, int, int], CostOfBounds]) -> None:

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 
 from congenial.exhibits.exhibit import Cell, Exhibit, Figure
+from congenial.exhibits.files import as_rows
 from congenial.randomness import seeded
 from congenial.types import FloatArray, IntArray
 from papers.studies import sources
@@ -24,7 +25,7 @@ from papers.studies.best_table_worlds import (
     World,
     released,
 )
-from papers.studies.study import Study, replicates
+from papers.studies.study import DIGITS, Study, replicates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -42,6 +43,8 @@ _CLASSES = 20
 # Scales of noise that a measurement may be off where its expected error is worked out, and
 # measurements at a time.
 _REACH, _BATCH = 25.0, 500
+# Panels of the figure beside each other.
+_ACROSS = 3
 # Size classes with the largest excess that the page names.
 _WORST = 3
 # Scale of noise from which on integers are fine enough for intervals of about their probability.
@@ -144,19 +147,22 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
     tables = [table for world, made in found for table in _tables(world, made)]
     known = [(world, known_laws(world, made)) for world, made in found if world.laws]
     tables += [table for _, table in known]
-    draw = partial(_draw, found=found)
-    figure = Figure(
-        "errors", "Error beside the best projection", draw, size=(4.2 * len(found), 4.2)
-    )
+    by_name = {table.name: table for table in tables}
+    shown = [(world, by_name[f"{world.name}-errors"]) for world, _ in found]
+    draw = partial(_draw, shown=shown)
+    tall = 3.2 * -(-len(shown) // _ACROSS)
+    figure = Figure("errors", "Error beside the best projection", draw, size=(10.0, tall))
     findings = (
         "Every method releases every table at a final epsilon. All methods except conditioning get "
-        "the same measurements: discrete Laplace noise, the same share of epsilon at each level, "
-        "one record substituted for another, and the root published exactly. No count may be "
+        "the same measurements: discrete Laplace noise, with the same share of epsilon at each "
+        "level. One record is substituted for another, and the root is published exactly. No "
+        "count may be "
         "negative. The table of least expected error is that of `method.name = 'posterior'` with "
         "the loss `l1`. The noise of conditioning is wider, because bounds increase its loss. "
         "Conditioning, and the posterior under a prior of independent leaves, are left out if "
         "there are many leaves.",
         *(_told(world, made) for world, made in found),
+        _overview(shown),
         *(_told_of_laws(world, table) for world, table in known),
         "The prior takes siblings as alike, up to their expected shares. It draws a count among "
         "many small siblings towards them. Errors of small counts are therefore much smaller, and "
@@ -164,7 +170,7 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
         "may have a larger error at another level; the paragraphs above say by how much.",
         "An interval around the measurement has the stated coverage for every true count. A "
         "posterior's interval is shorter. It has the stated coverage on average over counts like "
-        "those of its prior, but not in every size class: a few large counts among many small ones "
+        "those of its prior, but not in every size class. A few large counts among many small ones "
         "are drawn down. A release therefore has intervals around the measurements.",
     )
     title = "The table of least expected error, and the alternatives"
@@ -219,25 +225,40 @@ def _told(world: World, made: Replicates) -> str:
         held += mean[np.isfinite(mean)].tolist()
         if min(found.scales) >= _COARSE:
             above_zero += mean[1:][np.isfinite(mean[1:])].tolist()
-    deepest = world.level_names[-1]
-    gains = ", ".join(
-        f"{100 * excess(f)[0][len(world.level_names) - 1]:+.0f}% at {e:g}" for e, f in made.items()
-    )
     where = f": {'; '.join(above)}" if above else ""
     sizes = "; ".join(text for _, text in sorted(larger, reverse=True)[:_WORST])
     classes = f" Of size classes it is larger in {len(larger)}, most in {sizes}." if larger else ""
     return (
-        f"**{world.title[0].upper()}{world.title[1:]}.** The mean absolute error of counts by "
-        f"{deepest} differs from that of the best of imaging and TopDown by {gains}. Of {cases} "
-        "pairs of a level and an epsilon it is larger by more than two standard errors in "
+        f"**{world.title[0].upper()}{world.title[1:]}.** Of {cases} pairs of a level and an "
+        "epsilon, its error is larger by more than two standard errors in "
         f"{len(above)}{where}.{classes} Released intervals of 90% contain the true count for at "
-        f"least {min(held):.1%} of the counts of every size class, and for at most "
-        f"{max(above_zero):.1%} of those above 0 if the noise has scale {_COARSE:g} or more."
+        f"least {min(held):.1%} of the counts of every size class. For counts above 0 and noise of "
+        f"scale {_COARSE:g} or more, it is at most {max(above_zero):.1%}."
+    )
+
+
+def _overview(shown: list[tuple[World, Exhibit]]) -> str:
+    """Return the differences at the deepest levels as a table, a row for each world."""
+    epsilons = sorted({cast(float, e) for _, table in shown for e in table.column("epsilon")})
+    rows: list[tuple[Cell, ...]] = []
+    for world, table in shown:
+        at = table.columns.index("difference, %")
+        found = {
+            row[0]: f"{row[at]:.3g} ± {row[at + 1]:.2g}"
+            for row in table.rows
+            if row[1] == world.level_names[-1]
+        }
+        rows.append((world.title, *(found.get(epsilon) for epsilon in epsilons)))
+    columns = ("counts", *(f"ε = {epsilon:g}" for epsilon in epsilons))
+    return (
+        "How far the mean absolute error at the deepest level differs from that of the best of "
+        "imaging and TopDown, in %. Below 0, the table of least expected error is better:\n\n"
+        + as_rows(Exhibit("overview", "Differences", columns, tuple(rows)), DIGITS)
     )
 
 
 def _percent(relative: float, error: float) -> str:
-    return f"{100 * relative:+.1f}% (standard error {100 * error:.1f}%)"
+    return f"{100 * relative:+.1f} ± {100 * error:.1f}%"
 
 
 def _traded(world: World, found: Found, at: int, best: str) -> str:
@@ -283,7 +304,7 @@ def known_laws(world: World, made: Replicates) -> Exhibit:
     columns = ("epsilon", "scale", TABLE, "best projection", "known laws", "difference, %")
     notes = (
         f"Mean absolute error of a {world.level_names[-1]}. Under known laws, it is the least "
-        "error given a measurement, if the shares of all true counts are known in each of "
+        f"error given a measurement. The shares of all true counts are then known in each of "
         f"{_CLASSES} classes of leaves, by the true mean of their siblings. The difference is from "
         "the best projection.",
     )
@@ -354,9 +375,7 @@ def _tables(world: World, made: Replicates) -> Iterator[Exhibit]:
                 (epsilon, name, *held, *(_round(found.width[k][:, g].mean()) for k in kinds))
             )
     first = next(iter(made.values()))
-    scales = "; ".join(
-        f"at epsilon {e:g} the noise has scale {f.scales[0]:.3g}" for e, f in made.items()
-    )
+    (scale,) = {f"{epsilon * f.scales[0]:.3g}" for epsilon, f in made.items()}
     yield Exhibit(
         f"{world.name}-errors",
         f"Mean absolute error: {world.title}",
@@ -366,7 +385,7 @@ def _tables(world: World, made: Replicates) -> Iterator[Exhibit]:
         ),
         tuple(errors),
         (
-            f"{scales[0].upper()}{scales[1:]} at each level but the root's.",
+            f"The noise has scale {scale} / epsilon at each level but the root's.",
             "The difference is the error of the table of least expected error minus that of the "
             "best projection, on the same measurements. Its standard error treats counts as "
             "independent.",
@@ -392,17 +411,26 @@ def _round(value: float, digits: int = 3) -> float:
     return float(f"{value:.{digits}g}")
 
 
-def _draw(canvas: Canvas, found: list[tuple[World, Replicates]]) -> None:
-    panels = canvas.subplots(1, len(found), squeeze=False)[0]
-    for panel, (world, made) in zip(panels, found, strict=True):
-        for at, name in enumerate(world.level_names):
-            ratio = [1.0 + excess(one)[0][at] for one in made.values()]
-            panel.plot(list(made), ratio, marker="o", label=name)
+def _draw(canvas: Canvas, shown: list[tuple[World, Exhibit]]) -> None:
+    """Draw a panel for each world of at least two epsilons: the ratio of errors by level."""
+    several = [(w, t) for w, t in shown if len(set(t.column("epsilon"))) > 1] or shown
+    across = min(len(several), _ACROSS)
+    panels = canvas.subplots(-(-len(several) // across), across, squeeze=False).ravel()
+    for panel, (world, table) in zip(panels, several, strict=False):
+        epsilons = [cast(float, epsilon) for epsilon in dict.fromkeys(table.column("epsilon"))]
+        counts, off = table.columns.index("counts"), table.columns.index("difference, %")
+        for name in world.level_names:
+            ratio = [
+                1.0 + cast(float, row[off]) / 100.0 for row in table.rows if row[counts] == name
+            ]
+            panel.plot(epsilons[-len(ratio) :], ratio, marker="o", label=name)
         panel.axhline(1.0, color="grey", linewidth=0.8)
         panel.set_xscale("log")
-        panel.set_xticks(list(made), [f"{epsilon:g}" for epsilon in made])
+        panel.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
         panel.minorticks_off()
-        panel.set_xlabel("epsilon")
-        panel.set_title(world.title, fontsize=9)
+        panel.set_xlabel("ε")
+        panel.set_title(world.title.replace(", race", ",\nrace"), fontsize=9)
         panel.legend(fontsize=7)
-    panels[0].set_ylabel("mean absolute error, best projection = 1")
+    for panel in panels[len(several) :]:
+        panel.set_axis_off()
+    canvas.supylabel("error over that of the best projection", fontsize=9)

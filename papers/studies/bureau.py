@@ -6,18 +6,22 @@ import time
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 import congenial as cg
-from congenial.exhibits.exhibit import Cell, Exhibit
+from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.invariants.written import Invariant
 from congenial.types import BoolArray, FloatArray, IntArray
 from papers.studies import sources
 from papers.studies.bureau_passes import Margins, descend
 from papers.studies.study import Study, replicates
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
 
 OURS, TWO = "one pass, ours", "two passes"
 LEVELS = ("state", "county", "tract", "block group", "block")
@@ -246,8 +250,8 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
     """Return the tables of releases."""
     findings = (
         "The Census Bureau's TopDown fits the children of an area in several passes: the totals "
-        "first, then all other margins with these totals kept within 0.01, and it rounds in the "
-        "same order. TopDown of congenial fits and rounds all margins at once. Both get the same "
+        "first, then all other margins, with these totals kept within 0.01. It rounds in the same "
+        "order. TopDown of congenial fits and rounds all margins at once. Both get the same "
         "measurements of the people of `examples/washington/plan.toml`; the true counts are those "
         "of 2010. "
         "`papers/studies/bureau_passes.py` follows Abowd et al. (2022) and lists the choices where "
@@ -268,7 +272,28 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
         rows.append((world.title, blocks, _round(ours), _round(two), _round(two / ours)))
     columns = ("counties", "blocks", f"{OURS}, s", f"{TWO}, s", "ratio")
     tables.append(Exhibit("times", "Time of one release", columns, tuple(rows)))
-    return Study("bureau", "One pass, and the Census Bureau's several", findings, tuple(tables), ())
+    draw = partial(
+        _draw,
+        shown=[(world.title, table) for (world, _), table in zip(found, tables, strict=False)],
+    )
+    figure = Figure("errors", "Error of two passes over that of one", draw, size=(8.0, 4.2))
+    title = "One pass, and the Census Bureau's several"
+    return Study("bureau", title, findings, tuple(tables), (figure,))
+
+
+def _draw(canvas: Canvas, shown: list[tuple[str, Exhibit]]) -> None:
+    """Draw the ratio of errors of every margin, by level."""
+    panels = canvas.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for panel, (title, table) in zip(panels, shown, strict=True):
+        for margin in _TEXTS:
+            rows = [r for r in table.rows if r[1] == margin and r[0] in LEVELS[2:]]
+            ratio = [float(str(row[4])) / float(str(row[3])) for row in rows]
+            panel.plot([str(row[0]) for row in rows], ratio, marker="o", label=margin)
+        panel.axhline(1.0, color="grey", linewidth=0.8)
+        panel.set_title(title, fontsize="medium")
+    panels[0].set_ylabel("error of two passes over one pass")
+    handles = panels[0].get_legend_handles_labels()
+    canvas.legend(*handles, loc="outside lower center", ncols=len(_TEXTS), frameon=False)
 
 
 def _told(world: World, found: Found) -> str:

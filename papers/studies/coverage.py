@@ -58,11 +58,12 @@ def run(
         "right, the mean of the counts with a given estimate is that estimate. Therefore judge a "
         "prior by the tables by decile of the estimate.",
         "A conditioned release can be closer to the counts than the best estimate from noise that "
-        "was not conditioned: its noise is drawn from the law given that all nodes agree.",
+        "was not conditioned. Its noise is drawn from the law given that all nodes agree.",
         "The coverage of a posterior is an average over counts like those of its prior. It differs "
         "between classes of the true count, because estimates are drawn towards their family, the "
         "more the smaller the count. Judge it by class of the estimate.",
     )
-    shown = [table for w in worlds for table in tables(w.name, w.title, found[w.name])]
+    shown = {w.name: tables(w.name, w.title, found[w.name]) for w in worlds}
+    every = tuple(table for own in shown.values() for table in own)
     title = "Coverage of intervals and bias of estimates, by size of the count"
-    return Study("coverage", title, findings, tuple(shown), figures(found, SCALE))
+    return Study("coverage", title, findings, every, figures(shown, SCALE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from papers.studies.coverage_methods import ALPHA
 from papers.studies.coverage_tallies import CLASSES, DECILES, Tally
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 
@@ -20,17 +21,17 @@ def tables(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit, ...
     return *_coverages(name, title, made), *_biases(name, title, made)
 
 
-def figures(found: dict[str, tuple[Tally, ...]], scale: float) -> tuple[Figure, Figure]:
-    """Return the figures of worlds of one noise, by their names: bias, then coverage."""
-    wide = 5.0 * max(len(found), 1.6)
+def figures(shown: dict[str, tuple[Exhibit, ...]], scale: float) -> tuple[Figure, Figure]:
+    """Return the figures of worlds of one noise, from their tables: coverage, then bias."""
+    wide = 5.0 * max(len(shown), 1.4)
     return (
-        Figure("bias", "Bias by decile", lambda c: _draw_bias(c, found, scale), size=(wide, 7.6)),
         Figure(
             "coverage",
-            f"Share of intervals of {1 - ALPHA:.0%} that hold the count, by its size",
-            lambda c: _draw_coverage(c, found),
-            size=(wide, 4.2),
+            f"Share of intervals of {1 - ALPHA:.0%} that contain the count, by its size",
+            lambda c: _draw_coverage(c, shown),
+            size=(wide, 4.8),
         ),
+        Figure("bias", "Bias by decile", lambda c: _draw_bias(c, shown, scale), size=(wide, 8.0)),
     )
 
 
@@ -122,54 +123,61 @@ def _biases(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit, Ex
     )
 
 
-def _style(place: int, tally: Tally) -> dict[str, Any]:
+def _style(place: int, method: str) -> dict[str, Any]:
     """Return the looks of a method's line, the same in all panels."""
-    whole = "posterior" in tally.method
+    whole = "posterior" in method
     return {
         "color": f"C{place}",
         "marker": "osv^DP*X<>"[place],
         "linestyle": "-" if whole else "--",
         "linewidth": 1.8 if whole else 1.0,
         "markersize": 5.0,
-        "label": tally.method,
+        "label": method,
     }
 
 
-def _draw_bias(canvas: Canvas, found: dict[str, tuple[Tally, ...]], scale: float) -> None:
+def _draw_bias(canvas: Canvas, shown: dict[str, tuple[Exhibit, ...]], scale: float) -> None:
     """Draw the bias of every method by decile of the count, and of the estimate."""
-    panels = canvas.subplots(2, len(found), squeeze=False)
-    for column, (name, made) in enumerate(found.items()):
-        for row, what in enumerate(("true count", "estimate")):
+    panels = canvas.subplots(2, len(shown), squeeze=False)
+    for column, found in enumerate(shown.values()):
+        for row, (what, table) in enumerate(
+            zip(("true count", "estimate"), found[3:], strict=True)
+        ):
             axes = panels[row, column]
-            for place, tally in enumerate(made):
-                values = tally.bias if row == 0 else tally.surplus
-                means = values.mean(axis=0)
-                axes.plot(range(1, DECILES + 1), means, **_style(place, tally))
+            for place, line in enumerate(table.rows):
+                means = [cast(float, cell) for cell in line[-DECILES - 1 : -1]]
+                axes.plot(range(1, DECILES + 1), means, **_style(place, str(line[0])))
             if row == 1:
                 # estimates that may be negative are far off at the lower end
                 axes.set_ylim(-scale, scale)
             axes.axhline(0.0, color="0.7", linewidth=0.8)
-            axes.set_title(name if row == 0 else "")
-            axes.set_xlabel(f"decile of the {what}")
+            axes.set_title(_world(table) if row == 0 else "", fontsize="medium")
+            axes.set_xlabel(f"tenth of the {what}s")
             axes.set_ylabel("mean of estimate less count")
-    panels[0, 0].legend(frameon=False, fontsize="small", **_beside(found))
+    _legend(canvas, panels[0, 0])
 
 
-def _draw_coverage(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
+def _draw_coverage(canvas: Canvas, shown: dict[str, tuple[Exhibit, ...]]) -> None:
     """Draw how often intervals hold, by class of the count."""
-    panels = canvas.subplots(1, len(found), squeeze=False)[0]
-    for axes, (name, made) in zip(panels, found.items(), strict=True):
-        for place, tally in enumerate(made):
-            means = tally.covered[:, :-1].mean(axis=0)
-            axes.plot(range(len(CLASSES)), means, **_style(place, tally))
+    panels = canvas.subplots(1, len(shown), squeeze=False)[0]
+    for axes, (table, *_) in zip(panels, shown.values(), strict=True):
+        lines = [row for row in table.rows if row[2] == "coverage"]
+        for place, line in enumerate(lines):
+            means = [np.nan if cell is None else cast(float, cell) for cell in line[3:-1]]
+            axes.plot(range(len(CLASSES)), means, **_style(place, str(line[0])))
         axes.axhline(1.0 - ALPHA, color="0.7", linewidth=0.8)
         axes.set_xticks(range(len(CLASSES)), _names(), fontsize="small")
-        axes.set_title(name)
+        axes.set_title(_world(table), fontsize="medium")
         axes.set_xlabel("true count")
-        axes.set_ylabel("share that holds")
-    panels[0].legend(frameon=False, fontsize="small", **_beside(found))
+        axes.set_ylabel("share of intervals that contain it")
+    _legend(canvas, panels[0])
 
 
-def _beside(found: dict[str, tuple[Tally, ...]]) -> dict[str, Any]:
-    """Put the legend of a single world beside it, where no line is."""
-    return {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)} if len(found) == 1 else {}
+def _world(table: Exhibit) -> str:
+    return table.title.rpartition(": ")[2]
+
+
+def _legend(canvas: Canvas, axes: Axes) -> None:
+    """Put the legend below the panels, where no line is."""
+    handles = axes.get_legend_handles_labels()
+    canvas.legend(*handles, loc="outside lower center", ncols=3, frameon=False, fontsize="small")

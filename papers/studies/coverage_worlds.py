@@ -10,12 +10,15 @@ import numba
 import numpy as np
 
 from congenial.domain.tree import Tree
+from congenial.exhibits.exhibit import Cell, Exhibit
+from congenial.exhibits.files import as_rows
 from congenial.randomness import seeded
-from congenial.types import FloatArray, IntArray
+from congenial.types import IntArray
 from papers.studies.coverage_methods import INVERSION
+from papers.studies.coverage_tables import tables
 from papers.studies.coverage_tallies import Tally, tallies
 from papers.studies.sources import blocks
-from papers.studies.study import replicates
+from papers.studies.study import DIGITS, replicates
 
 # Below this share of the replicates one county stands for the state.
 _WHOLE, _COUNTY = 0.05, "53067"
@@ -112,48 +115,43 @@ def _tell(notify: Callable[[str], None], name: str, how_far: str) -> None:
 
 
 def told(name: str, made: tuple[Tally, ...]) -> str:
-    """Return what the tallies of one world come to, in a paragraph."""
+    """Return what the tallies of one world come to: a table with a row for each method."""
     by = {tally.method: tally for tally in made}
-    free, flat, fitted, table = (
-        by[method]
-        for method in (
-            "conditioning, adds up",
-            "posterior, flat",
-            "posterior, fitted",
-            "conditioning, ≥ 0, posterior",
-        )
-    )
-    worst = {t.method: float(np.nanmin(t.covered.mean(axis=0))) for t in made}
-    least = min(worst, key=lambda method: worst[method])
-
-    def at(values: FloatArray, decile: int) -> str:
-        return f"{values[:, decile].mean():+.2f}"
-
-    def most(tally: Tally) -> str:
-        means = tally.surplus.mean(axis=0)
-        return f"{means[np.argmax(np.abs(means))]:+.2f}"
-
+    shown = as_rows(overview(tables(name, name, made)), DIGITS)
     return (
-        f"On {name}, the coverage of exact error margins is {_range(free)} by class of the true "
-        f"count, and {free.covered[:, -1].mean():.1%} over all leaves. The coverage of the fitted "
-        f"posterior is {_range(fitted)} by class and {fitted.covered[:, -1].mean():.1%} over all "
-        f"leaves; that of the flat posterior {_range(flat)} and {flat.covered[:, -1].mean():.1%}. "
-        f"The posterior of a release conditioned on bounds has {_range(table)} by class, "
-        f"{table.covered[:, -1].mean():.1%} over all leaves, and {_sums(table)} by level for sums "
-        f"above the leaves. {_of_inversion(by)}"
-        f"The lowest coverage is {worst[least]:.1%}, of {least}. In the top decile of the true "
-        f"count, the mean of the flat posterior is off by {at(flat.bias, -1)}, and that of the "
-        f"fitted posterior by {at(fitted.bias, -1)}. In the top decile of the estimate, they are "
-        f"off by {at(flat.surplus, -1)} and {at(fitted.surplus, -1)}; in the decile of the "
-        f"estimate where each is off most, by {most(flat)} and {most(fitted)}. Mean absolute "
-        f"errors of a leaf: flat posterior {flat.error.mean():.2f}, fitted posterior "
-        f"{fitted.error.mean():.2f}, measurements {by['measurements'].error.mean():.2f}, L2 "
-        f"{by['L2, normal'].error.mean():.2f}, L2 with no count below 0 "
-        f"{by['L2 ≥ 0, normal'].error.mean():.2f}, TopDown "
-        f"{by['TopDown, raw noise'].error.mean():.2f}, conditioning {free.error.mean():.2f}, "
-        "conditioning with no count below 0 "
-        f"{by['conditioning, ≥ 0 too'].error.mean():.2f}."
+        f"**On {name}.** The first row has the coverage of exact error margins, the others that of "
+        "all other intervals. Coverage is for the worst and the best size of the true count, and "
+        "for all leaves. Next are the mean width of an interval and the mean absolute error of a "
+        "leaf. Bias is the mean of estimate less count. It is for the top tenth of the true "
+        "counts, for the top tenth of the estimates, and for that tenth of the estimates where it "
+        f"is largest.\n\n{shown}\n\n"
+        f"{_of_inversion(by)}"
+    ).strip()
+
+
+def overview(found: Sequence[Exhibit]) -> Exhibit:
+    """Return a row for each method, from the tables of one world."""
+    coverage, _, _, bias, estimate = found
+    rows: list[tuple[Cell, ...]] = []
+    for at, method in enumerate(bias.column("method")):
+        own = [row for row in coverage.rows if row[0] == method]
+        (shares,) = (row[3:] for row in own if row[2] == "coverage")
+        (wide,) = (row[-1] for row in own if row[2] == "mean width")
+        width = wide if isinstance(wide, float) and np.isfinite(wide) else None  # if refused
+        sizes = [float(share) for share in shares[:-1] if isinstance(share, float)]
+        true, given = (
+            [float(cell) for cell in table.rows[at][-11:-1] if isinstance(cell, float)]
+            for table in (bias, estimate)
+        )
+        largest = max(given, key=abs, default=None)
+        error = bias.rows[at][2]
+        ends = (true[-1], given[-1], largest)
+        rows.append((method, min(sizes), max(sizes), shares[-1], width, error, *ends))
+    columns = (
+        *("method", "worst size", "best size", "all leaves", "mean width", "error"),
+        *("bias, top counts", "bias, top estimates", "largest bias"),
     )
+    return Exhibit("overview", "Every method", columns, tuple(rows))
 
 
 def _of_inversion(by: dict[str, Tally]) -> str:
@@ -176,13 +174,3 @@ def _of_inversion(by: dict[str, Tally]) -> str:
         f"level. For leaves, their mean width is {found.width[known, -1].mean():.1f}, compared "
         f"with {free.width[:, -1].mean():.1f} without bounds. {without}"
     )
-
-
-def _range(tally: Tally) -> str:
-    shares = tally.covered[:, :-1].mean(axis=0)
-    return f"{np.nanmin(shares):.1%} to {np.nanmax(shares):.1%}"
-
-
-def _sums(tally: Tally) -> str:
-    shares = tally.levels[:, :-1].mean(axis=0)
-    return f"{shares.min():.1%} to {shares.max():.1%}"

@@ -17,7 +17,7 @@ from papers.studies.p12_counties import (
     equal_error,
     population_figure,
 )
-from papers.studies.p12_equal import at_equal_epsilon, cost_of_bounds
+from papers.studies.p12_equal import at_equal_epsilon, cost_of_bounds, equal_figure
 from papers.studies.p12_equal import findings as on_equal_epsilon
 from papers.studies.p12_methods import (
     READINGS,
@@ -88,6 +88,9 @@ def run(seed: int, effort: float) -> Study:
         theirs,
     )
     figures = (
+        Figure(
+            "equal", "Error at equal final ε", lambda c: equal_figure(c, equal), size=(7.0, 3.4)
+        ),
         Figure("distances", "Distance of a release from its table", lambda c: _boxes(c, found)),
         Figure("acceptance", "Acceptance against the proposal", lambda c: _curves(c, rates)),
         Figure("traces", "Traces of two cells", lambda c: _paths(c, traces), size=(9.0, 6.0)),
@@ -235,10 +238,11 @@ def _on_distances(found: list[Distances]) -> tuple[str, ...]:
     fine, coarse, nnl2 = by["noise, ε = 1"], by["noise, ε = 0.5"], by["NNL2, ε = 1"]
     return (
         f"**Figure 1.** Conditioned releases at ε = 0.5 lie {exact[0]:.1f} (L1) and "
-        f"{exact[1]:.2f} (L2) from their tables, between the noise at ε = 0.5 ({coarse[0]:.1f} and "
-        f"{coarse[1]:.2f}) and at ε = 1 ({fine[0]:.1f} and {fine[1]:.2f}), as the paper's box "
-        f"plots show; NNL2 at ε = 1 is near the noise that it projects ({nnl2[0]:.1f} and "
-        f"{nnl2[1]:.2f}). Algorithm 1 and the exact sampler draw from one law; the chain's "
+        f"{exact[1]:.2f} (L2) from their tables. As in the paper's box plots, this is between the "
+        f"noise at ε = 0.5 ({coarse[0]:.1f} and {coarse[1]:.2f}) and at ε = 1 ({fine[0]:.1f} and "
+        f"{fine[1]:.2f}). NNL2, the nonnegative L2 projection, is near the noise that it projects "
+        f"at ε = 1 ({nnl2[0]:.1f} and {nnl2[1]:.2f}). Algorithm 1 and the exact sampler draw from "
+        "one law; the chain's "
         f"means are {chain[0]:.1f} and {chain[1]:.2f}.",
     )
 
@@ -299,12 +303,12 @@ def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
     return (
         "**Real counties.** In the least populous fifth of the counties, the mean L1 error is "
         f"{small['exact, ε = 0.5']:.1f} conditioned at ε = 0.5, {small['exact, ε = 1']:.1f} "
-        f"conditioned at ε = 1 and {small['NNL2, ε = 1']:.1f} by NNL2 at ε = 1; in the most "
-        f"populous, {large['exact, ε = 0.5']:.1f}, {large['exact, ε = 1']:.1f} and "
+        f"conditioned at ε = 1 and {small['NNL2, ε = 1']:.1f} by NNL2 at ε = 1. In the most "
+        f"populous, it is {large['exact, ε = 0.5']:.1f}, {large['exact, ε = 1']:.1f} and "
         f"{large['NNL2, ε = 1']:.1f}. With the same noise, conditioning has the smaller error. "
-        f"But the bounds at 0 raise its stated ε to {cost_of_bounds(1.0):.2f} times that of its "
-        f"noise at ε = 1 for each cell, and to {cost_of_bounds(0.5):.2f} times at ε = 0.5; that of "
-        "NNL2 stays the same.",
+        "But the bounds at 0 raise the ε that conditioning states: for each cell, to "
+        f"{cost_of_bounds(1.0):.2f} times that of its noise at ε = 1, and to "
+        f"{cost_of_bounds(0.5):.2f} times at ε = 0.5. The ε of NNL2 stays the same.",
         f"**California.** The Census Bureau's own release is {truth[3]:.0f} off a county's table "
         "on average (L1 over 46 cells) and changes the total of "
         f"{int(str(truth[2])) - int(str(truth[6]))} of {truth[2]} counties. Exact conditioning "

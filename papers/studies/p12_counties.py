@@ -14,6 +14,7 @@ from congenial.imaging.update import image
 from congenial.invariants.written import nonnegative
 from congenial.randomness import Randomness
 from congenial.types import IntArray
+from papers.studies.p12_equal import cost_of_bounds
 from papers.studies.p12_methods import CELLS, mechanism, totals_of
 from papers.studies.sources import california_topdown, counties
 from papers.studies.study import replicates
@@ -116,7 +117,7 @@ def california(source: Randomness, effort: float) -> Exhibit:
         tuple(rows),
         (
             "Released tables against the 2010 Census as published. TopDown spends one budget on "
-            "many tables and levels and keeps state totals, not county totals; conditioning here "
+            "many tables and levels and keeps state totals, not county totals. Conditioning here "
             "spends ε on each cell of this one table and keeps three totals of every county. The "
             "rows show sizes of errors, not a contest at equal privacy.",
         ),
@@ -151,11 +152,24 @@ def equal_error(table: Exhibit) -> float:
 def population_figure(canvas: Canvas, table: Exhibit) -> None:
     """Draw the mean error of each method against the size of the county."""
     axes = canvas.subplots()
+    finals = {  # records are substituted, so that two cells change
+        "noise, ε = 1": 2.0,
+        "NNL2, ε = 1": 2.0,
+        "exact, ε = 1": 2.0 * cost_of_bounds(1.0),
+        "exact, ε = 0.5": cost_of_bounds(0.5),
+    }
     classes = list(dict.fromkeys(table.column("population")))
     for method in dict.fromkeys(table.column("method")):
         rows = [row for row in table.rows if row[3] == method]
         means, errors = ([float(str(row[k])) for row in rows] for k in (4, 5))
-        axes.errorbar(range(len(rows)), means, yerr=errors, marker="o", capsize=3, label=method)
+        axes.errorbar(
+            range(len(rows)),
+            means,
+            yerr=errors,
+            marker="o",
+            capsize=3,
+            label=f"{method} a cell, final ε {finals[str(method)]:.3g}",
+        )
     axes.set_xticks(range(len(classes)), [str(c).split(": ")[1] for c in classes], fontsize="small")
     axes.set_xlabel("population")
     axes.set_ylabel(f"mean L1 distance over {CELLS} cells")

@@ -7,17 +7,24 @@ narrower noise where counts may not be negative.
 from __future__ import annotations
 
 from math import exp, log
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from congenial.conditioning.choice import condition
 from congenial.errors import ArgumentError
 from congenial.exhibits.exhibit import Cell, Exhibit
+from congenial.exhibits.files import as_rows
 from congenial.imaging.update import image
 from congenial.invariants.written import nonnegative
 from congenial.randomness import Randomness
 from congenial.types import IntArray
 from papers.studies.p12_methods import mechanism, totals_of
+from papers.studies.pages import with_errors
+from papers.studies.study import DIGITS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
 
 FINALS = (0.5, 1.0, 2.0, 4.0)
 # Records are substituted, and each is counted in one cell: two cells change by one.
@@ -91,23 +98,33 @@ def at_equal_epsilon(simulated: IntArray, count: int, source: Randomness) -> Exh
     )
 
 
+def equal_figure(canvas: Canvas, equal: Exhibit) -> None:
+    """Draw the distance under conditioning over that under imaging, by final epsilon."""
+    axes = canvas.subplots()
+    for which, label, colour in (
+        ("totals", "only totals are exact", "#0b5d8a"),
+        ("totals, no negative cell", "and no cell is negative", "#b5541c"),
+    ):
+        rows = [[float(str(cell)) for cell in row[1:]] for row in equal.rows if row[0] == which]
+        ratio = [row[3] / row[4] for row in rows]
+        error = [2.0 * row[6] / row[4] for row in rows]
+        at = [row[0] for row in rows]
+        axes.errorbar(at, ratio, yerr=error, marker="o", capsize=3, color=colour, label=label)
+    axes.axhline(1.0, color="grey", linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xticks(FINALS, [f"{epsilon:g}" for epsilon in FINALS])
+    axes.minorticks_off()
+    axes.set_xlabel("final ε")
+    axes.set_ylabel("error of conditioning over imaging\n(below 1, conditioning is better)")
+    axes.legend(frameon=False, loc="lower left")
+
+
 def findings(equal: Exhibit) -> tuple[str, ...]:
     """State which method serves better at equal privacy."""
-
-    def said(which: str) -> str:
-        rows = [row for row in equal.rows if row[0] == which]
-        texts = []
-        for row in rows:
-            numbers = [float(str(cell)) for cell in row[1:]]
-            texts.append(
-                f"{numbers[3]:.1f} against {numbers[4]:.1f} at ε = {numbers[0]:g} "
-                f"(difference {numbers[5]:.1f} ± {numbers[6]:.1f})"
-            )
-        return "; ".join(texts)
-
+    shown = as_rows(with_errors(equal), DIGITS)
     return (
         "**Which method has smaller errors at equal privacy?** Under the three totals alone, "
-        "conditioning costs no privacy. Its mean L1 distance from the table, against that of "
-        f"imaging: {said('totals')}. If no cell may be negative, conditioning needs wider noise "
-        f"for the same final ε: {said('totals, no negative cell')}.",
+        "conditioning costs no privacy. If also no cell may be negative, conditioning needs wider "
+        "noise for the same final ε. The table has mean L1 distances from the table that was "
+        f"released.\n\n{shown}",
     )

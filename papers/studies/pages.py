@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
+from congenial.exhibits.exhibit import Cell, Exhibit
 from congenial.exhibits.files import as_csv, as_image, as_rows
-from papers.studies.study import Study
+from papers.studies.openings import OPENINGS
+from papers.studies.study import DIGITS, Study
+
+# Significant digits of standard errors.
+ERROR_DIGITS = 2
+ERROR, WHAT = "standard error", "what"
 
 
 def write(study: Study, out: Path, *, seed: int, effort: float) -> list[Path]:
@@ -62,13 +70,62 @@ def as_markdown(study: Study, *, seed: int, effort: float) -> str:
 
 def _blocks(study: Study, seed: int, effort: float) -> Iterator[str]:
     yield f"# {study.title}"
+    if opening := OPENINGS.get(study.name):
+        yield f"**Question.** {opening.question}"
+        yield f"**Answer.** {opening.answer({table.name: table for table in study.tables})}"
+    pictures = [f"![{f.title}]({study.name}-{f.name}.svg)" for f in study.figures]
+    yield from pictures[:1]
     options = f" --seed {seed}" + ("" if effort == 1.0 else f" --effort {effort:g}")
     yield f"Written by `python -m papers {study.name}{options}`; the same command gives the same."
+    yield "## What was found"
     yield from study.findings
-    for table in study.tables:
-        yield f"## {table.title}"
-        yield as_rows(table)
-        yield from table.notes
-    for figure in study.figures:
+    if study.details:
+        yield from _folded("Statement by statement", *study.details)
+    for figure, picture in zip(study.figures[1:], pictures[1:], strict=True):
         yield f"## {figure.title}"
-        yield f"![{figure.title}]({study.name}-{figure.name}.svg)"
+        yield picture
+    yield "## Tables"
+    yield (
+        f"Click on a title to see its table. Numbers have {DIGITS} digits, and ± stands before a "
+        f"standard error. The files `{study.name}-….csv` beside this page have 6 digits."
+    )
+    for table in study.tables:
+        yield from _folded(table.title, as_rows(with_errors(table), DIGITS), *table.notes)
+
+
+def _folded(title: str, *blocks: str) -> Iterator[str]:
+    yield f"<details>\n<summary>{html.escape(title, quote=False)}</summary>"
+    yield from blocks
+    yield "</details>"
+
+
+def with_errors(table: Exhibit) -> Exhibit:
+    """Return the table with every standard error in the cell of its number, after a ±.
+
+    A column of standard errors follows that of the numbers, and a row of them the row of these.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    for row in table.rows:
+        if WHAT in table.columns and row[table.columns.index(WHAT)] == ERROR:
+            at = table.columns.index(WHAT) + 1
+            joined = (_joined(a, b) for a, b in zip(rows[-1][at:], row[at:], strict=True))
+            rows[-1] = (*rows[-1][:at], *joined)
+        else:
+            rows.append(row)
+    table = replace(table, rows=tuple(rows))
+    for name in table.columns:
+        if name.removeprefix("its ").split(",")[0] == ERROR:
+            at = table.columns.index(name)
+            rows = [
+                (*row[: at - 1], _joined(row[at - 1], row[at]), *row[at + 1 :])
+                for row in table.rows
+            ]
+            columns = (*table.columns[:at], *table.columns[at + 1 :])
+            table = replace(table, columns=columns, rows=tuple(rows))
+    return table
+
+
+def _joined(number: Cell, error: Cell) -> Cell:
+    if number is None or error is None:
+        return number
+    return f"{number:.{DIGITS}g} ± {error:.{ERROR_DIGITS}g}"

@@ -203,9 +203,9 @@ def _bounded_table() -> Exhibit:
         ),
         tuple(rows),
         (
-            "Mean over the cells, exact. Both have the same noise, and the inequalities cost "
-            "conditioning in epsilon (proofs/inequalities.md) and imaging nothing; the last "
-            "column gives imaging less noise for the epsilon that conditioning states.",
+            "Mean over the cells, exact. Both have the same noise. The inequalities cost "
+            "conditioning in epsilon (proofs/inequalities.md), and imaging nothing. In the last "
+            "column, imaging has less noise, so that its epsilon is that of conditioning.",
         ),
     )
 
@@ -233,16 +233,16 @@ def _on_conjecture(exact: Exhibit) -> tuple[str, ...]:
     fine = _picked(exact, f"double geometric, scale {SCALES[0]:g}")
     last = SIZES[-1]
     return (
-        "Two Views, Section 4, finds that under one mandated sum of n cells with Laplace noise "
-        f"of scale λ conditioning leaves a cell the variance λ²/2 for n = 2 ({laplace[2][0]:.4g} "
-        f"at λ = 1) and 5λ²/6 for n = 3 ({laplace[3][0]:.4g}), less than imaging's 2λ²(1 − 1/n) "
-        f"({laplace[2][1]:.4g} and {laplace[3][1]:.4g}), and conjectures the same for every n. "
-        "**The conjecture is true.** The variance of conditioning is λ²(2n − 1)(n − 1)/(n(n + 1)), "
-        "a share (2n − 1)/(2n + 2) of imaging's, and its mean absolute error is λ(1 − 1/n), less "
-        "than imaging's too. proofs/simplex-variance.md proves it, in the general form that for "
-        "independent noise that is a scale mixture of Gaussians (Laplace, logistic, Student's), "
-        "and under any linear equalities, conditioning has at most the variance of every weighted "
-        "L2 image.",
+        "Two Views, Section 4, has n cells with Laplace noise of scale λ and one mandated sum. "
+        "Conditioning leaves a cell the variance λ²/2 for n = 2 "
+        f"({laplace[2][0]:.4g} at λ = 1) and 5λ²/6 for n = 3 ({laplace[3][0]:.4g}). This is less "
+        f"than imaging's 2λ²(1 − 1/n) ({laplace[2][1]:.4g} and {laplace[3][1]:.4g}). The paper "
+        "conjectures the same for every n. **The conjecture is true.** The variance of "
+        "conditioning is λ²(2n − 1)(n − 1)/(n(n + 1)), which is (2n − 1)/(2n + 2) times imaging's. "
+        "Its mean absolute error is λ(1 − 1/n), which is less than imaging's, too. "
+        "proofs/simplex-variance.md proves more: let independent noise be a scale mixture of "
+        "Gaussians (Laplace, logistic, Student's). Then, under any linear equalities, conditioning "
+        "has at most the variance of every weighted L2 image.",
         "The gain is large for few cells and fades: the ratio of variances is "
         f"{laplace[2][2]:.3f} for n = 2, {laplace[10][2]:.3f} for n = 10 and "
         f"{laplace[last][2]:.4f} for n = {last}. For "
@@ -283,7 +283,7 @@ def _on_bounds(bounded: Exhibit) -> str:
     return (
         "If no cell may be negative, nothing about errors is proved. With the same noise, "
         f"conditioning has the smaller mean squared error in {better} of {len(rows)} cases "
-        f"({name}: {first[0]:.4g} against {first[1]:.4g}), but it then states ε = {first[2]:.4g} "
+        f"({name}: {first[0]:.4g} against {first[1]:.4g}). But it then states ε = {first[2]:.4g}, "
         f"and imaging ε = {first[3]:.4g}. At the same stated ε it has the smaller error in {still} "
         f"of {len(rows)} ({name}: {first[0]:.4g} against {first[4]:.4g})."
     )

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from congenial.errors import ArgumentError
 from congenial.exhibits.exhibit import Exhibit, Figure
 
+# Significant digits of the tables on a page; files have six.
+DIGITS = 3
+
 
 @dataclass(frozen=True)
 class Study:
@@ -21,6 +24,9 @@ class Study:
         Paragraphs in Markdown; their numbers come from the tables.
     tables : tuple of Exhibit
     figures : tuple of Figure
+        The first opens the page.
+    details : tuple of str
+        Paragraphs for readers who want to know more, folded on the page.
     """
 
     name: str
@@ -28,6 +34,7 @@ class Study:
     findings: tuple[str, ...]
     tables: tuple[Exhibit, ...]
     figures: tuple[Figure, ...] = ()
+    details: tuple[str, ...] = ()
 
 
 def replicates(full: int, effort: float, *, least: int = 2) -> int:

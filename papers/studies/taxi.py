@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 LEVELS = (1, 2, 3)
+NAMES = ("the city", "boroughs", "zones")
 # Two Views, Table 2 (Table 3 of its appendix is the same): L1 distance over 270, by level.
 PRINTED_MH = {
     0.5: (0.013352, 0.028890, 1.680823),
@@ -90,9 +91,9 @@ def _summary(cells: list[Cells], noise: str, chains: list[Chain]) -> Exhibit:
                     epsilon,
                     level,
                     PRINTED_MH[epsilon][i],
-                    f"{chain.mean[i]:.4g}" + ("" if chain.settled else " (not converged)"),
+                    f"{chain.mean[i]:.3g}" + ("" if chain.settled else " (not converged)"),
                     PRINTED_TOPDOWN[epsilon][i],
-                    *(f"{found[m].mean[i]:.4g} ± {found[m].standard_error[i]:.1g}" for m in names),
+                    *(f"{found[m].mean[i]:.3g} ± {found[m].standard_error[i]:.1g}" for m in names),
                 )
             )
     columns = ("ε", "level", "printed M_MH", "M_MH here", "printed TopDown", *names)
@@ -165,9 +166,10 @@ def _implied(cells: list[Cells]) -> Exhibit:
         columns,
         tuple(rows),
         (
-            "Errors grow in proportion to the scale, so `printed / here` is the noise scale, in "
-            "units of 1/ε, that would give the printed error (nearly so for TopDown, which "
-            "rounds). The last column counts standard deviations of a single release at scale 1/ε.",
+            "Errors grow in proportion to the scale. `printed / here` is therefore the noise "
+            "scale, in units of 1/ε, that would give the printed error. For TopDown, which rounds, "
+            "this holds nearly. The last column counts standard deviations of a single release at "
+            "scale 1/ε.",
         ),
     )
 
@@ -236,12 +238,12 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
     ratios = [PRINTED_MH[e][2] / c.mean[2] for e, c in zip(EPSILONS, exact, strict=True)]
     return (
         "**What is compared.** The zone counts of February 2022 (re-derived), six boroughs and the "
-        "city: 270 queries that must add up. The paper does not state its noise scale. Scale 1/ε "
-        "on each query is assumed, which spends ε on each level: a record is counted on three, so "
-        "noise calibrated to its sensitivity would have scale 3/ε, or up to 6/ε where records are "
-        "substituted, and errors as many times as large. The scales c/ε that would give the "
-        f"printed level 3 values are from c = {min(scales):.2f} to {max(scales):.2f} (table "
-        "below), so no rule of this form gives all of them; at c = 1, "
+        "city: 270 queries that must add up. The paper does not state its noise scale. The study "
+        "assumes scale 1/ε on each query, which spends ε on each level. A record is counted on "
+        "three levels, so noise calibrated to its sensitivity would have scale 3/ε, or up to 6/ε "
+        "if records are substituted. Errors would then be as many times as large. The scales c/ε "
+        f"that would give the printed level 3 values are from c = {min(scales):.2f} to "
+        f"{max(scales):.2f}, so no rule of this form gives all of them. At c = 1, "
         f"{sum(abs(z) < 2.0 for z in away)} of {len(away)} lie within two standard deviations of a "
         "single release.",
         f"**Exact conditioning against L2.** With the same noise, exact conditioning has "
@@ -252,7 +254,7 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         "noise are proportional to 1/ε for every scale rule. At level 3 the printed values are "
         + ", ".join(f"{r:.2f}" for r in ratios)
         + " times the exact ones at ε = 0.5, 1, 2, so no scale proportional to 1/ε gives all "
-        "three; the printed errors at level 2 even grow from ε = 0.5 to ε = 1. If each ε may "
+        "three. The printed errors at level 2 even grow from ε = 0.5 to ε = 1. If each ε may "
         "have a scale of its own, the ratios of the errors at levels 1 and 2 to that at level 3 "
         "remain. The share of exact releases whose ratios are at least as unusual as the printed "
         "ones is " + ", ".join(f"{p:.2g}" for p in odd) + " at ε = 0.5, 1, 2.",
@@ -266,8 +268,9 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         + ", ".join(f"{c.mean[2]:.3f}" for c in down)
         + " with continuous noise (printed: "
         + ", ".join(f"{PRINTED_TOPDOWN[e][2]:.3f}" for e in EPSILONS)
-        + "), because it rounds to integers, which at ε = 2 reduces the error more than "
-        f"conditioning on sums does ({exact[2].mean[2]:.3f}). Among releases of integers, "
+        + "). It rounds to integers. At ε = 2 this reduces the error more than conditioning on "
+        "sums "
+        f"does ({exact[2].mean[2]:.3f}). Among releases of integers, "
         f"conditioning the double geometric law has {whole[0]:.3f} there, or "
         f"{whole[1]:.3f} with zones at least 0, and TopDown of the same noise {whole[2]:.3f}.",
     )
@@ -327,7 +330,7 @@ def _draw(canvas: Canvas, cells: list[Cells]) -> None:
         for printed, mark, name in ((PRINTED_MH, "kx", "M_MH"), (PRINTED_TOPDOWN, "k+", "TopDown")):
             ax.plot(range(3), [printed[e][i] for e in EPSILONS], mark, label=f"printed {name}")
         ax.set_xticks(range(3), [f"ε = {e:g}" for e in EPSILONS])
-        ax.set_title(f"level {LEVELS[i]}", fontsize="small")
+        ax.set_title(f"level {LEVELS[i]}: {NAMES[i]}", fontsize="small")
         ax.set_yscale("log")
     axes[0].set_ylabel("mean L1 distance / 270")
     canvas.legend(

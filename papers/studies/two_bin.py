@@ -60,8 +60,8 @@ def run(seed: int, effort: float) -> Study:
         ),
         (table_two, losses, _density_table(), theorem, slips, calibration),
         (
-            Figure("densities", "Noise left in the first bin, epsilon 1", _densities),
             Figure("loss", "Privacy loss of the L1 images", lambda c: _losses(c, losses)),
+            Figure("densities", "Noise left in the first bin, epsilon 1", _densities),
         ),
     )
 
@@ -118,8 +118,9 @@ def _table_two() -> Exhibit:
         tuple(lines),
         (
             "Noise of scale 2 in each bin. The variances for Laplace noise are quadratures of the "
-            "densities below, those for integer (double geometric) noise sums over the law; means "
-            "are sums over a symmetric square of integer noise. The printed mean for L2 is s̄, read "
+            "densities below. Those for integer (double geometric) noise are sums over the law. "
+            "Means are sums over a symmetric square of integer noise. The printed mean for L2 is "
+            "s̄, read "
             "as the average of both counts.",
         ),
     )
@@ -327,9 +328,9 @@ def _on_slips(slips: Exhibit) -> str:
     return (
         f"A close reading of the example found {len(slips.rows)} slips. The table below has the "
         "value of each printed expression and the right one. None changes the paper's conclusions "
-        "on ε; one changes its γ. Changing a record keeps the total of two bins. For the paper's "
-        "own neighbours, which differ in one substituted record, the nearest are therefore one "
-        f"step apart as before (k = 1), and γ is {gamma:.3g} and not −1/2. If a record moves by "
+        "on ε; one changes its γ. Changing a record keeps the total of two bins. The paper's own "
+        "neighbours differ in one substituted record. The nearest are therefore one step apart as "
+        f"before (k = 1), and γ is {gamma:.3g} and not −1/2. If a record moves by "
         "being removed and added, k = 2 and (2.4) does hold with γ = −1/2 and the same ε."
     )
 

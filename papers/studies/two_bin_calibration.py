@@ -66,7 +66,7 @@ def calibration_finding(table: Exhibit) -> str:
     return (
         "Two Views, Proposition 2.7, calibrates Gaussian noise by Δ(1 + √(1 + ln(1/δ)))/ε; it "
         "prints δ for sigma on the left, and gives no range. The claim is **not true for all ε and "
-        f"δ**: it fails in {len(bad)} of {len(table.rows)} rows below, worst at ε = "
+        f"δ**. It fails in {len(bad)} of {len(table.rows)} rows below. The worst is ε = "
         f"{float(str(worst[0])):g} and δ = {worst[1]}, where it gives {float(str(worst[5])):.3g} "
         "times that δ. It holds for moderate ones "
         f"({held} of {len(mild)} rows with ε ≤ 2 and δ ≥ 1e-6), with up to {max(share):.2f} times "

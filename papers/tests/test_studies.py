@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +16,11 @@ from congenial.exhibits import files as write_module
 from congenial.exhibits.exhibit import Exhibit, Figure
 from papers.__main__ import main
 from papers.studies import NAMES, sources
-from papers.studies.pages import write
+from papers.studies.openings import OPENINGS
+from papers.studies.pages import with_errors, write
 from papers.studies.study import Study, replicates
+
+PAGES = Path(__file__).parents[2] / "docs" / "studies"
 
 
 def a_study(value: float = 1.0 / 3.0) -> Study:
@@ -43,7 +48,7 @@ def test_a_study_becomes_a_page_tables_and_pictures(tmp_path):
     ]
     page = written[0].read_text(encoding="utf-8")
     assert "`python -m papers example --seed 3`" in page
-    assert "| a\\|b | 0.3333 | 1,200 |" in page
+    assert "| a\\|b | 0.333 | 1,200 |" in page
     assert "| c |  | 3 |" in page
     with written[1].open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file))[1] == ["a|b", "0.333333", "1200"]
@@ -51,6 +56,75 @@ def test_a_study_becomes_a_page_tables_and_pictures(tmp_path):
     assert sorted(path.name for path in written[0].parent.iterdir()) == sorted(
         path.name for path in written
     )
+
+
+def test_standard_errors_stand_beside_their_numbers_on_a_page():
+    columns = ("name", "mean", "standard error", "n")
+    table = Exhibit("t", "T", columns, (("a", 1.2345, 0.0123, 5), ("b", None, None, 6)))
+    found = with_errors(table)
+    assert found.columns == ("name", "mean", "n")
+    assert found.rows == (("a", "1.23 ± 0.012", 5), ("b", None, 6))
+    columns = ("method", "what", "0", "all")
+    rows = (
+        ("a", "coverage", 0.91234, None),
+        ("a", "standard error", 0.00123, None),
+        ("a", "mean width", 4.0, 5.0),
+    )
+    assert with_errors(Exhibit("t", "T", columns, rows)).rows == (
+        ("a", "coverage", "0.912 ± 0.0012", None),
+        ("a", "mean width", 4.0, 5.0),
+    )
+    percent = Exhibit("t", "T", ("a, %", "standard error, %"), ((-9.47, 2.8107),))
+    assert with_errors(percent).rows == (("-9.47 ± 2.8",),)
+
+
+def kept(name: str) -> dict[str, Exhibit]:
+    """Return the tables of a study from their files among the documents."""
+
+    def cell(text: str) -> str | int | float | None:
+        for kind in (int, float):
+            with contextlib.suppress(ValueError):
+                return kind(text)
+        return text or None
+
+    tables = {}
+    for path in PAGES.glob(f"{name}-*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            columns, *rows = csv.reader(file)
+        own = path.stem.removeprefix(f"{name}-")
+        tables[own] = Exhibit(own, own, tuple(columns), tuple(tuple(map(cell, r)) for r in rows))
+    return tables
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_opens_with_its_question_its_answer_and_its_figure(name):
+    blocks = (PAGES / f"{name}.md").read_text(encoding="utf-8").split("\n\n")
+    assert blocks[0].startswith("# ")
+    assert blocks[1] == f"**Question.** {OPENINGS[name].question}"
+    assert blocks[3].startswith("![") and f"({name}-" in blocks[3]
+    answer = OPENINGS[name].answer(kept(name))
+    assert blocks[2] == f"**Answer.** {answer}"
+    assert len(re.findall(r"[.:;] [A-Z]|\.$", answer)) == 2
+
+
+def test_the_index_has_the_question_of_every_page():
+    index = (PAGES / "index.md").read_text(encoding="utf-8")
+    asked = [f"| [{name}]({name}.md) | {OPENINGS[name].question} |" for name in NAMES]
+    assert [line for line in asked if line not in index] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tables_of_a_page_are_folded_and_have_three_digits(name):
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    folded = text[text.index("\n## Tables\n") :]
+    assert folded.count("\n<details>\n<summary>") == folded.count("\n</details>")
+    assert folded.count("\n| ---") == len(kept(name)) == folded.count("\n<details>")
+    cells = [
+        c.strip() for line in folded.splitlines() if line[:2] == "| " for c in line.split(" | ")
+    ]
+    # whole numbers have all their digits, with commas
+    long = [c for c in cells if re.fullmatch(r"-?\d+\.\d+", c) and len(c.strip("-0.")) > 4]
+    assert long == []
 
 
 def test_the_same_study_gives_the_same_bytes(tmp_path):

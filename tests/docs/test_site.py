@@ -13,6 +13,7 @@ import pytest
 
 import congenial as cg
 from support.locks import PROJECT, lock_faults, needed, pins
+from support.pages import table_below
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -20,16 +21,8 @@ CHECK = runpy.run_path(str(DOCS / "sphinx" / "check.py"))
 
 
 def rows(page: str, heading: str) -> list[list[str]]:
-    """Return the cells of the first table below a heading."""
-    text = (DOCS / page).read_text(encoding="utf-8")
-    lines = text[text.index(f"## {heading}\n") :].splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
-    table = []
-    for line in lines[first:]:
-        if not line.startswith("|"):
-            break
-        table.append([cell.strip() for cell in line.strip("|").split("|")])
-    return table[2:]
+    """Return the cells of the first table below a heading of a page."""
+    return table_below((DOCS / page).read_text(encoding="utf-8"), heading)
 
 
 def test_the_site_has_a_lock_that_holds_the_run():

@@ -30,6 +30,16 @@ SCREENS = {
 # What sticks out of the window to the right and cannot be scrolled by itself.
 WIDER = "document.documentElement.scrollWidth - window.innerWidth"
 
+# Tables that are wider than their place and cannot be scrolled there, folded ones opened.
+CUT = """(() => {
+  document.querySelectorAll('details').forEach((one) => { one.open = true; });
+  return Array.from(document.querySelectorAll('article table')).filter((table) => {
+    const place = table.parentElement;
+    const scrolls = ['auto', 'scroll'].includes(getComputedStyle(place).overflowX);
+    return table.scrollWidth > place.clientWidth + 1 && !scrolls;
+  }).length;
+})()"""
+
 
 @pytest.fixture(scope="module")
 def browser():
@@ -53,6 +63,8 @@ def test_pages_are_whole(browser, screen):
         browser.open(path)
         name = str(path.relative_to(SITE))
         found = complaints(browser)
+        if cut := browser.run(CUT):
+            found.append(f"{cut} tables are cut off")
         wider = browser.run(WIDER)
         if wider > 0:
             found.append(f"{wider} pixels wider than the window")

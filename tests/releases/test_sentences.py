@@ -16,6 +16,7 @@ from congenial.releases.directory import CERTIFICATE
 from congenial.releases.making import release
 from congenial.report.write import report
 from support.city import make_city
+from support.readability import ease
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
@@ -34,7 +35,7 @@ def test_the_statement_about_a_readers_belief_is_true_for_gaussian_noise(tmp_pat
     assert rho is not None
     loss = NormalDist(rho, math.sqrt(2.0 * rho))
     found = re.search(
-        r"(\d+)% sure of the true one .* at most (\S+)\.$", sentences.plain(certificate)
+        r"(\d+)% sure of the true one, .* at most (\S+)\.$", sentences.plain(certificate)
     )
     assert found
     sure, stated = int(found[1]) / 100.0, float(found[2])
@@ -83,3 +84,40 @@ def test_too_many_counts_to_simulate_have_no_remedy_that_has_the_same_limit():
     assert "conditioning has margins" in told
     assert "imaging" not in told
     assert "without bounds" not in told
+
+
+PLANS = {
+    "conditioning on bounds": {"method": 'name = "conditioning"'},
+    "posterior": {
+        "method": 'name = "posterior"',
+        "release": 'publish = ["table", "measurements"]',
+    },
+    "imaging of sums": {
+        "method": 'name = "imaging"',
+        "invariants": 'publish_exactly = ["root"]',
+    },
+    "topdown under upper bounds": {
+        "method": 'name = "topdown"',
+        "invariants": 'publish_exactly = ["root"]\nat_most = { zone = 2000 }',
+    },
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_the_page_says_can_be_read_at_once(name, tmp_path):
+    plan = make_city(tmp_path, **PLANS[name])
+    release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=1)
+    certificate = read_certificate(tmp_path / "out" / CERTIFICATE)
+    first = (
+        *sentences.lead(certificate, 10, 1),
+        *sentences.protected(certificate),
+        *sentences.unprotected(certificate),
+        *sentences.accuracy(certificate, ""),
+        *sentences.reuse(certificate),
+    )
+    found = ease("\n\n".join(first))
+    assert found.score > 70.0
+    assert found.longer_than(25) == []
+    more = ease("\n\n".join(line for _, lines in sentences.details(certificate) for line in lines))
+    assert more.score > 65.0
+    assert more.longer_than(30) == []

@@ -216,7 +216,7 @@ def test_it_says_what_is_protected_and_what_is_not(place):
         assert text[1:] in said
     assert certificate.sentence in said
     assert "at most 75% sure" in said  # 1.1 e / (1 + 1.1 e) is 74.9%
-    assert "two values of this one, both in agreement with the exact counts," in said
+    assert "two values of this one. Both values agree with the exact counts." in said
     for proof in certificate.guarantee.proofs:
         assert proof in said
 

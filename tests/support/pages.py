@@ -105,6 +105,18 @@ def blocks_of(text: str) -> list[Block]:
     return found
 
 
+def table_below(text: str, heading: str) -> list[list[str]]:
+    """Return the cells of the first table below a heading, without its head."""
+    lines = text[re.search(rf"^#+ {re.escape(heading)}\n", text, re.MULTILINE).end() :].splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("|"))
+    table = []
+    for line in lines[first:]:
+        if not line.startswith("|"):
+            break
+        table.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))])
+    return table[2:]
+
+
 def unfenced(text: str) -> list[str]:
     """Return indented lines outside of fences that look like code."""
     inside = False

@@ -23,23 +23,23 @@ def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None
         )
 
 
-def as_rows(table: Exhibit) -> str:
-    """Return a table in Markdown."""
+def as_rows(table: Exhibit, digits: int = 4) -> str:
+    """Return a table in Markdown; `digits` are the significant ones of a number."""
     numeric = [
-        all(isinstance(row[c], int | float | None) for row in table.rows)
+        all(isinstance(row[c], int | float | None) or " ± " in str(row[c]) for row in table.rows)
         for c in range(len(table.columns))
     ]
     lines = [
         "| " + " | ".join(table.columns) + " |",
         "| " + " | ".join("---:" if right else "---" for right in numeric) + " |",
     ]
-    lines += ["| " + " | ".join(_short(cell) for cell in row) + " |" for row in table.rows]
+    lines += ["| " + " | ".join(_short(cell, digits) for cell in row) + " |" for row in table.rows]
     return "\n".join(lines)
 
 
-def _short(cell: Cell) -> str:
+def _short(cell: Cell, digits: int) -> str:
     if isinstance(cell, float):
-        return f"{cell:.4g}"
+        return f"{cell:.{digits}g}"
     if isinstance(cell, int) and not isinstance(cell, bool):
         return f"{cell:,}"
     return "" if cell is None else str(cell).replace("|", "\\|")

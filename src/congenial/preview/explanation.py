@@ -382,8 +382,8 @@ def _guarantee(explanation: Explanation) -> Iterator[str]:
     if guarantee.rho is not None:
         orders = ", by whole orders alone" * guarantee.whole_orders
         yield (
-            f"The noise is {guarantee.rho:.6g}-zCDP, which the levels share out; at the plan's "
-            f"delta that is the epsilon above{orders}. A scale is the noise's sigma."
+            f"The noise is {guarantee.rho:.6g}-zCDP, divided among the levels. At the plan's "
+            f"delta, that is the epsilon above{orders}. A scale is the noise's sigma."
         )
     yield f"Worst neighbours: {worst_neighbours(explanation.claim.worst_neighbours)}"
 

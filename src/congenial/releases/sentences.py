@@ -133,14 +133,14 @@ def plain(certificate: Statement) -> str:
     """
     claim, records = certificate.guarantee, certificate.guarantee.neighbours.records
     slack = SLACK if claim.delta > 0.0 else 1.0
-    sure = 1.0 / (1.0 + math.exp(-claim.epsilon) / slack)
+    sure = _percent(1.0 / (1.0 + math.exp(-claim.epsilon) / slack))
     of = "this one" if records == 1 else f"these {records}"
     agree = ""
     if any(isinstance(one, PublishedExactly) for one in certificate.invariants):
-        agree = ", both in agreement with the exact counts,"
+        agree = " Both values agree with the exact counts."
     text = (
-        f"Someone who knows every other record and is undecided between two values of {of}{agree} "
-        f"can be at most {_percent(sure)} sure of the true one after seeing this release"
+        "Suppose that someone knows every other record, and is undecided between two values of "
+        f"{of}.{agree} After this release, that person is at most {sure} sure of the true one"
     )
     if claim.delta > 0.0:
         missed = min(1.0, claim.delta * SLACK / (SLACK - 1.0))
@@ -255,7 +255,7 @@ def mandate(one: Mandate) -> str:
             name, words = side if isinstance(one, BoundedBelow) else limit
             return f"{name} bounds hold ({many(nodes, 'count')}: {_limits(words, listed)})"
         case AsManyAs(listed):
-            return f"counts of one table reach those of another at every place ({joined(listed)})"
+            return f"at every place, one count is at least another one ({joined(listed)})"
 
 
 def _limits(side: str, listed: Mapping[str, int]) -> str:
@@ -328,9 +328,9 @@ def method(used: Method) -> str:
                 error, alike = "squared", ""
             return (
                 "posterior: of all integers that satisfy the invariants, those of the least "
-                f"expected {error} error given the noisy counts, under a prior that was fitted to "
-                f"them: every count is split among those below it.{alike} This looks at nothing "
-                "but the noisy values and what is published exactly, so it costs no privacy; small "
+                f"expected {error} error given the noisy counts. The prior was fitted to the noisy "
+                f"counts: every count is split among those below it.{alike} This uses only the "
+                "noisy values and the counts published exactly, so it costs no privacy. Small "
                 "counts are drawn towards what is usual around them."
             )
 
@@ -405,7 +405,7 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
     share, rest = confidence(probability), f"{100.0 * (1.0 - probability):.3g}"
     each = (
         f"It holds with a probability of at least {share} for each single count, whatever the true "
-        f"counts are: at most about {rest} counts in a hundred are farther off."
+        f"counts are. At most about {rest} counts in a hundred are farther off."
     )
     match basis:
         case ByLaw():
@@ -495,12 +495,12 @@ def conditioning_on_bounds(
 ) -> str:
     """Say what conditioning on bounds costs compared with the default method, at a given gamma."""
     wider = (
-        f"bounds multiply the privacy loss of its noise by {1.0 + gamma:.3g}, which takes wider "
-        "noise, and "
+        f" Bounds multiply the privacy loss of its noise by {1.0 + gamma:.3g}, which takes wider "
+        "noise."
     )
     sums = "near zero come out too large" if nonnegative else "near a bound come out too far off it"
     return (
-        f"Conditioning on bounds costs accuracy: {wider * (gamma > 0.0)}sums of many counts {sums}."
+        f"Conditioning on bounds costs accuracy.{wider * (gamma > 0.0)} Sums of many counts {sums}."
         f" The default method pays nothing for bounds; {shown} the errors of both."
     )
 
@@ -586,7 +586,7 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
         out.append(f"The table has margins of the noise alone, which hold in {share} of releases.")
     if isinstance(_made_by(certificate), ByBestTable):
         out.append(
-            "The counts of the table are estimates, drawn towards what is usual around them: zeros "
+            "The counts of the table are estimates, drawn towards what is usual around them. Zeros "
             "tend to come out too large, and small counts above zero too small."
         )
     elif _bounded(certificate):
@@ -605,8 +605,8 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
             "level_upper in release.csv."
         )
     out += [
-        "The margin of a sum or a difference is not the sum of the margins: the counts of a place "
-        "and of its parts share their noise.",
+        "The margin of a sum or a difference is not the sum of the margins, because the errors of "
+        "counts depend on each other.",
         expected,
         _required(certificate),
     ]
@@ -630,7 +630,7 @@ def _required(certificate: Statement) -> str:
     if certificate.accuracy.source == "posterior":
         remark = "Say below what you need, and see which counts are likely to have it."
     if not asked:
-        return f"The plan states no accuracy that a release must reach. {remark}"
+        return f"The plan states no accuracy that a release must have. {remark}"
     words = {None: "not known", True: "yes", False: "no"}
     each = "; ".join(f"{v.level} ±{v.required:,g}: {words[v.met]}" for v in asked)
     return f"Whether the margins are as small as the plan requires: {each}. {remark}"
@@ -668,9 +668,9 @@ def reuse(certificate: Statement) -> tuple[str, ...]:
     if "measurements" in certificate.published:
         out.append(
             "To read a count, use the table: an estimate that satisfies the rules. To analyse the "
-            "counts, as with a model or an average over many of them, use measurements.csv: "
-            "unbiased noisy counts, before the rules, with the law of their noise. They and the "
-            "table share one guarantee."
+            "counts, as with a model or an average over many of them, use measurements.csv. "
+            "It has unbiased noisy counts, before the rules, with the law of their noise. One "
+            "guarantee covers them and the table."
         )
     return tuple(out)
 

@@ -146,7 +146,7 @@ def test_coarse_counts_are_split_among_leaves(city):
     assert tree.is_consistent(found.counts)
     assert (found.counts[tree.find("Arden") + 1 :][:3] > 0).any()
     assert "(1 of its 3 nodes are not in it and count 0)" in found.text
-    assert "shared out below it" in found.text
+    assert "divided below it" in found.text
     again = from_file(plan, tree, file, seed=2)
     assert not np.array_equal(found.counts, again.counts)
 

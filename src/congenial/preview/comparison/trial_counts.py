@@ -121,7 +121,7 @@ def made_up(
     counts = _spread_out(tree, counts, 0, spread, seeded(seed))
     given = "a stated total" if total is not None else f"a default total, {RECORDS} a leaf"
     text = (
-        f"made-up counts, {whole:,} records in all ({given}), shared out among siblings by "
+        f"made-up counts, {whole:,} records in all ({given}), divided among siblings by "
         f"log-normal weights of spread {spread:g}; no row was read for them"
     )
     options = f"--spread {spread:g}" if total is None else f"--total {total} --spread {spread:g}"
@@ -183,7 +183,7 @@ def from_file(
     if len(known) < len(index):
         text += f" ({len(index) - len(known)} of its {len(index)} nodes are not in it and count 0)"
     if depth < tree.depth:
-        text += f", shared out below it by log-normal weights of spread {spread:g}"
+        text += f", divided below it by log-normal weights of spread {spread:g}"
         counts = _spread_out(tree, counts, depth - 1, spread, seeded(seed))
     whole = tree.roll_up(counts[tree.leaves]).astype(np.int64)
     options = f"--counts {file.name}"
