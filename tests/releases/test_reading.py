@@ -197,9 +197,9 @@ def test_other_tables_are_refused(measured, tmp_path, query):
 
 def test_the_old_name_of_its_files_warns(read):
     with pytest.warns(DeprecationWarning, match="contents is now the release itself"):
-        assert read.contents.table is read.table
-    with pytest.warns(DeprecationWarning, match="parquet is now table"):
-        assert read.parquet is read.table
+        assert read.contents.rows is read.rows
+    with pytest.warns(DeprecationWarning, match="parquet is now rows"):
+        assert read.parquet is read.rows
 
 
 def test_the_table_as_a_data_frame_has_the_rows_of_its_files(measured):

@@ -1,4 +1,5 @@
-"""Tables and figures as files: Markdown, CSV, PNG and SVG.
+"""Tables and figures: as text, in notebooks, and as Markdown, CSV, PNG and SVG files.
 
-Offered: `exhibit.Exhibit`, `exhibit.Figure`, `files.as_csv`, `files.as_image`.
+Offered: `exhibit.Exhibit`, `exhibit.Figure`, `files.as_csv`, `files.as_image`,
+`notebook_html.html_table`, `notebook_html.html_facts`.
 """

@@ -17,8 +17,9 @@ import numpy.typing as npt
 from congenial.accounting.mechanism import Certified
 from congenial.conditioning.chains import arviz_for
 from congenial.domain.tree import Tree
-from congenial.domain.workload import Workload
+from congenial.domain.workload import MarginLike, Workload
 from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
+from congenial.exhibits.exhibit import Exhibit
 from congenial.inference import exports
 from congenial.inference.best_table import BestTable
 from congenial.inference.posteriors import Posterior, PriorName, posterior
@@ -35,6 +36,7 @@ from congenial.releases.accuracy import margins
 from congenial.releases.certificate import Certificate, read_certificate, stated_plan
 from congenial.releases.file_table import Column, Columns, FileTable, Numbers, different
 from congenial.releases.intervals import interval_columns, intervals, posterior_of_table
+from congenial.releases.margin_views import as_table, view_of
 from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
 from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import columns_of, tree_of, workload_of
@@ -64,8 +66,8 @@ class Release:
         The nodes, or the queries of a table, in the order of the released table.
     values : ndarray of int64, shape (n,)
         Released counts.
-    table : FileTable
-        The released table, from its Parquet file.
+    rows : FileTable
+        All rows and columns of the released table, from its Parquet file; `table` has one margin.
     measured : FileTable or None
         The measurements, from their Parquet file; None if they are not published.
     """
@@ -75,10 +77,10 @@ class Release:
     plan: Plan
     domain: Tree | Workload
     values: IntArray
-    table: FileTable
+    rows: FileTable
     measured: FileTable | None
     contents = renamed("contents", "the release itself", lambda release: release)
-    parquet = renamed("parquet", "table")
+    parquet = renamed("parquet", "rows")
 
     def __repr__(self) -> str:
         # the tables would take thousands of lines in a notebook
@@ -109,6 +111,49 @@ class Release:
     def value(self, node: int | str) -> int:
         """Released count at a node, given by its index, name or path."""
         return int(self.values[self.tree.find(node)])
+
+    def table(
+        self,
+        margin: MarginLike = (),
+        level: str | int | None = None,
+        *,
+        table: str | None = None,
+    ) -> Exhibit:
+        """Released counts of one margin at one level, as a plain table.
+
+        Parameters
+        ----------
+        margin : tuple of str, or str
+            Attributes or groups, such as ``("sex", "age")``, or as in the plan, "sex by age". The
+            total by default. A release of a tree has no other.
+        level : str or int, optional
+            A level of the hierarchy by name or depth. By default, the coarsest with more than one
+            count of the margin.
+        table : str, optional
+            Name of the table; needed if the release has several.
+
+        Returns
+        -------
+        Exhibit
+            A row for each place, with its path in the first columns; then a column for each cell
+            of the margin, in the order of the plan's attributes, or one named "value" for a tree. None for a cell that cannot hold a
+            record. ``pandas.DataFrame(found.rows, columns=found.columns)`` has the same rows.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such margin, level or table, or the release does not have the margin at
+            that level.
+
+        Examples
+        --------
+        >>> import congenial as cg
+        >>> cg.read_release("release").table(level="borough").columns
+        ('root', 'borough', 'value')
+        """
+        places = self.plan.place_names
+        view = view_of(self.domain, places, margin, level, table)
+        return as_table(view, places, self.values)
 
     @cached_property
     def model(self) -> Model:
@@ -269,7 +314,7 @@ class Release:
     @property
     def _columns(self) -> dict[str, tuple[str, Column]]:
         """Type and entries of each column of the table, and of the measurements."""
-        tables = [self.table] if self.measured is None else [self.table, self.measured]
+        tables = [self.rows] if self.measured is None else [self.rows, self.measured]
         return {
             name: (kind, column)
             for table in tables

@@ -1,0 +1,116 @@
+"""One margin of a release at one level: the same numbers as the rows of its files."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+import congenial as cg
+from congenial.errors import ArgumentError
+from congenial.plan.plan import read_plan
+from congenial.releases.making import release
+from support.city import make_city
+from support.cross_tables import plan_of, random_rows, write_rows
+
+# So much noise that no count is likely to be right by chance.
+NOISY = 'neighbours = "substitute"\nepsilon = 0.2'
+
+
+@pytest.fixture(scope="module")
+def city(tmp_path_factory):
+    place = tmp_path_factory.mktemp("city")
+    release(read_plan(make_city(place)), place / "out", base=place, simulate=4)
+    return cg.read_release(place / "out")
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    place = tmp_path_factory.mktemp("town")
+    write_rows(place, random_rows(1))
+    margins = '{ root = ["total", "sex by age"], area = ["total"], block = ["age by status"] }'
+    plan = plan_of(margins=margins, privacy=NOISY, more='[method]\nname = "imaging"')
+    release(plan, place / "out", base=place, simulate=2)
+    return cg.read_release(place / "out")
+
+
+def lines_of(found):
+    with (found.directory / "release.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_level_of_a_tree_has_a_row_for_each_node(city):
+    found = city.table(level="zone")
+    assert found.columns == ("root", "borough", "zone", "value")
+    lines = [line for line in lines_of(city) if line["level_name"] == "zone"]
+    assert found.rows == tuple(
+        (line["root"], line["borough"], line["zone"], int(line["value"])) for line in lines
+    )
+    assert city.table(level=2).rows == found.rows
+
+
+def test_the_coarsest_level_with_several_counts_comes_first(city, town):
+    assert city.table().columns == ("root", "borough", "value")
+    assert len(city.table().rows) == 3
+    assert town.table().columns == ("root", "area", "total")
+    assert town.table("sex by age").columns[:1] == ("root",)
+    assert len(town.table("sex by age").rows) == 1
+
+
+@pytest.mark.parametrize("margin", ["age by status", ("age", "status"), ["status", "age"]])
+def test_a_margin_has_a_column_for_each_cell_that_can_hold_a_record(town, margin):
+    found = town.table(margin, "block")
+    cells = found.columns[3:]
+    # a child is not married
+    assert cells == (
+        "0-17, single",
+        "18-64, single",
+        "18-64, married",
+        "65+, single",
+        "65+, married",
+    )
+    value = {
+        (line["block"], f"{line['age']}, {line['status']}"): int(line["value"])
+        for line in lines_of(town)
+        if line["margin"] == "age by status"
+    }
+    assert len(found.rows) == 5
+    for row in found.rows:
+        assert row[3:] == tuple(value[row[2], cell] for cell in cells)
+
+
+def test_cells_add_up_to_the_margin_at_every_place(town):
+    total = {row[:2]: row[2] for row in town.table(level="area").rows}
+    found = dict.fromkeys(total, 0)
+    for row in town.table("age by status", "block").rows:
+        found[row[:2]] += sum(row[3:])
+    assert found == total
+
+
+def test_a_table_prints_and_shows_its_first_rows(town):
+    found = town.table("sex by age")
+    assert str(found).splitlines()[0] == "sex by age, level root"
+    assert "F, 0-17" in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"level": "block"}, "does not count margin"),
+        ({"margin": "sex by hair"}, "'hair' is no axis or group"),
+        ({"margin": "sex", "level": "street"}, "level is 'street'; give 'root', 'area' or 'block'"),
+        ({"level": 3}, "or a depth from 0 to 2"),
+        ({"level": True}, "level is true"),
+        ({"table": "homes"}, "table is 'homes'; give one of table"),
+        ({"margin": 5}, "is no margin"),
+    ],
+)
+def test_what_a_release_of_a_table_does_not_have_is_refused(town, given, said):
+    with pytest.raises(ArgumentError, match=said):
+        town.table(**given)
+
+
+@pytest.mark.parametrize("given", [{"margin": ("sex",)}, {"table": "table"}])
+def test_a_tree_has_neither_margins_nor_tables(city, given):
+    with pytest.raises(ArgumentError, match="counts the nodes of a tree; leave both out"):
+        city.table(**given)
