@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import congenial as cg
 from support.count_priors import HIGHEST, log_count
+from support.notebook import facts
 
 INF = np.inf
 LAWS = {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}
@@ -282,3 +283,17 @@ def test_weights_of_a_point_are_positive_and_of_absolute_errors():
     for loss, weights in (("l1", [1.0, 1.0, 0.0]), ("l1", [1.0, 1.0]), ("l2", [1.0, 1.0, 1.0])):
         with pytest.raises(cg.errors.ArgumentError, match="weights"):
             law.point(loss, weights=weights)
+
+
+def test_a_posterior_is_shown_without_working_its_law_out():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    noise = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    known = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    found = cg.posterior([7, 5, 2], noise, known)
+    assert repr(found) == "Posterior(3 counts, 2 measurements, flat prior)"
+    shown = facts(found._repr_html_())
+    assert (shown["counts"], shown["exact counts"], shown["prior"]) == ("3", "1", "flat prior")
+    assert shown["noise"] == "discrete-laplace"
+    assert "_law" not in vars(found)
+    fitted = cg.posterior([7, 5, 2], noise, known, "poisson")
+    assert repr(fitted) == "Posterior(3 counts, 2 measurements, prior Prior)"

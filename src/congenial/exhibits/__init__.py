@@ -1,5 +1,4 @@
 """Tables and figures: as text, in notebooks, and as Markdown, CSV, PNG and SVG files.
 
-Offered: `exhibit.Exhibit`, `exhibit.Figure`, `files.as_csv`, `files.as_image`,
-`notebook_html.html_table`, `notebook_html.html_facts`.
+Offered: `exhibit.Exhibit`, `exhibit.Figure`, `files.as_csv`, `files.as_image`.
 """

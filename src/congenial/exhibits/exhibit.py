@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from congenial.errors import ArgumentError
-from congenial.exhibits.notebook_html import MOST_ROWS, cell_text, html_table, left_out
-from congenial.wording import aligned
+from congenial.wording import MOST_ROWS, aligned, cell_text, html_table, left_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

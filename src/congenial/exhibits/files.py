@@ -8,7 +8,7 @@ import io
 
 from congenial.errors import UnsupportedError
 from congenial.exhibits.exhibit import Exhibit, Figure
-from congenial.exhibits.notebook_html import cell_text
+from congenial.wording import cell_text
 
 # Libraries that figures, projections and searches of studies need.
 NEEDED = ("matplotlib", "piqp", "scipy")

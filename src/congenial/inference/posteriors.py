@@ -29,6 +29,7 @@ from congenial.invariants.written import Invariant, bounds, consistent
 from congenial.noise.additive import Additive, checked_alpha, checked_size, checked_together
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
+from congenial.wording import html_facts, many
 
 PriorName = Literal["flat", "poisson", "negative-binomial", "dirichlet-tree"]
 PRIORS = get_args(PriorName)
@@ -135,7 +136,7 @@ def posterior(
     return Posterior(problem, None if flat else fit(problem, prior))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
     """The law of a tree's true counts given noisy measurements, from `congenial.posterior`.
 
@@ -155,6 +156,26 @@ class Posterior:
     def n(self) -> int:
         """Number of nodes."""
         return len(self.problem.tree)
+
+    def __repr__(self) -> str:
+        measured = many(int(self.problem.measured.sum()), "measurement")
+        return f"Posterior({many(self.n, 'count')}, {measured}, {self._prior_text})"
+
+    def _repr_html_(self) -> str:
+        problem = self.problem
+        facts: dict[str, object] = {
+            "counts": self.n,
+            "measurements": int(problem.measured.sum()),
+            "exact counts": int(problem.pinned.sum()),
+            "noise": problem.mechanism.noise.name,
+            "prior": self._prior_text,
+        }
+        about = "summary() has the mean, median and interval of every count; sample() draws them."
+        return html_facts("Posterior", facts, (about,))
+
+    @property
+    def _prior_text(self) -> str:
+        return "flat prior" if self.prior is None else f"prior {type(self.prior).__name__}"
 
     @cached_property
     def error_bound(self) -> float:

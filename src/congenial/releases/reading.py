@@ -42,6 +42,7 @@ from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import columns_of, tree_of, workload_of
 from congenial.releases.sentences import about_intervals
 from congenial.types import IntArray
+from congenial.wording import MOST_ROWS, html_facts, html_table, many
 
 # A larger count shows a damaged file. Sums of 1,023 counts of this size fit into 64 bits.
 _MOST = 2**53
@@ -83,8 +84,33 @@ class Release:
     parquet = renamed("parquet", "rows")
 
     def __repr__(self) -> str:
-        # the tables would take thousands of lines in a notebook
-        return f"Release(directory={self.directory!r})"
+        stamp = "" if self.certificate.stamp is None else f", {self.certificate.stamp}"
+        counts = f"{many(len(self.domain), 'count')}, epsilon {self._epsilon}"
+        return f"Release({str(self.directory)!r}: {counts}{stamp})"
+
+    def _repr_html_(self) -> str:
+        certificate = self.certificate
+        facts: dict[str, object] = {
+            "counts": len(self.domain),
+            "levels": ", ".join(self.plan.place_names),
+            "method": self.plan.method.name,
+            "epsilon": self._epsilon,
+            "delta": f"{certificate.guarantee.delta:.2g}",
+            "made": certificate.made,
+        }
+        # the true counts of a simulation are in no notebook
+        names = [name for name, _ in self.rows.columns if name != "truth"]
+        first = self.rows.take(np.arange(min(len(self.rows), MOST_ROWS)))
+        rows = list(zip(*map(first.column, names), strict=True))
+        return html_facts(
+            f"Release {self.directory.name}",
+            facts,
+            (*filter(None, [certificate.stamp]), certificate.sentence),
+        ) + html_table("Released counts", names, rows, len(self.rows))
+
+    @property
+    def _epsilon(self) -> str:
+        return f"{self.certificate.guarantee.epsilon:.6g}"
 
     @property
     def tree(self) -> Tree:
@@ -136,8 +162,9 @@ class Release:
         -------
         Exhibit
             A row for each place, with its path in the first columns; then a column for each cell
-            of the margin, in the order of the plan's attributes, or one named "value" for a tree. None for a cell that cannot hold a
-            record. ``pandas.DataFrame(found.rows, columns=found.columns)`` has the same rows.
+            of the margin, in the order of the plan's attributes, or one named "value" for a tree.
+            A cell that cannot hold a record has None. The same rows in pandas are
+            ``pandas.DataFrame(found.rows, columns=found.columns)``.
 
         Raises
         ------
