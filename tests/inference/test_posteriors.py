@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import congenial as cg
 from support.count_priors import HIGHEST, log_count
 from support.notebook import facts
+from support.plots import drawn, heights, legend, new_axes
 
 INF = np.inf
 LAWS = {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}
@@ -297,3 +298,17 @@ def test_a_posterior_is_shown_without_working_its_law_out():
     assert "_law" not in vars(found)
     fitted = cg.posterior([7, 5, 2], noise, known, "poisson")
     assert repr(fitted) == "Posterior(3 counts, 2 measurements, prior Prior)"
+
+
+def test_the_plot_of_a_posterior_has_its_probabilities_and_its_interval():
+    tree = cg.Tree.from_paths(["a/b", "a/c"])
+    noise = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    law = cg.posterior([7, 5, 2], noise, cg.consistent(tree) & cg.nonnegative())
+    ax = drawn(law.plot("b", alpha=0.2, ax=new_axes()))
+    known = dict(zip(*(one.tolist() for one in law.marginal("b")), strict=True))
+    found = heights(ax)
+    assert sum(found.values()) > 0.99
+    assert all(known[round(v)] == pytest.approx(p) for v, p in found.items())
+    low, high = law.interval("b", 0.2)
+    assert legend(ax) == [f"80% interval, {low} to {high}"]
+    assert "at a/b" in ax.get_title(loc="left")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.errors import ArgumentError
+from congenial.errors import ArgumentError, UnsupportedError
 from congenial.plan.plan import read_plan
+from congenial.releases import margin_views
+from congenial.releases.file_table import Numbers
 from congenial.releases.making import release
 from support.city import make_city
 from support.cross_tables import plan_of, random_rows, write_rows
+from support.plots import drawn, legend, lines, new_axes, widths
 
 # So much noise that no count is likely to be right by chance.
 NOISY = 'neighbours = "substitute"\nepsilon = 0.2'
@@ -114,3 +119,72 @@ def test_what_a_release_of_a_table_does_not_have_is_refused(town, given, said):
 def test_a_tree_has_neither_margins_nor_tables(city, given):
     with pytest.raises(ArgumentError, match="counts the nodes of a tree; leave both out"):
         city.table(**given)
+
+
+def ends_of(found, where):
+    """Return the value and the interval of the rows of a file that satisfy a condition."""
+    kept = [line for line in lines_of(found) if where(line)]
+    numbers = ([int(line[name]) for line in kept] for name in ("value", "lower", "upper"))
+    return tuple(numbers)
+
+
+def test_a_plot_has_the_counts_and_the_intervals_of_the_files(city):
+    ax = drawn(city.plot(level="zone", ax=new_axes()))
+    values, lower, upper = ends_of(city, lambda line: line["level_name"] == "zone")
+    assert widths(ax) == values
+    assert lines(ax) == list(zip(lower, upper, strict=True))
+    assert legend(ax) == ["90% interval of the true count"]
+    assert ax.get_title(loc="left") == "SIMULATION: NOT PRIVATE: counts, level zone"
+
+
+def test_a_margin_at_one_place_has_a_bar_for_each_cell(town):
+    ax = drawn(town.plot("sex by age", ax=new_axes()))
+    found = town.table("sex by age")
+    assert [text.get_text() for text in ax.get_yticklabels()] == list(found.columns[1:])
+    assert widths(ax) == list(found.rows[0][1:])
+
+
+def test_a_margin_at_several_places_has_a_colour_for_each_cell(town):
+    ax = drawn(town.plot("age by status", "block", ax=new_axes()))
+    found = town.table("age by status", "block")
+    assert widths(ax) == [row[3 + k] for k in range(5) for row in found.rows]
+    assert set(found.columns[3:]) <= set(legend(ax))
+
+
+def test_only_the_largest_of_many_counts_are_drawn(city, town, monkeypatch):
+    monkeypatch.setattr(margin_views, "MOST_BARS", 4)
+    ax = drawn(city.plot(level="zone", ax=new_axes()))
+    rows = city.table(level="zone").rows
+    least = sorted(row[-1] for row in rows)[-4]
+    assert len(widths(ax)) == 4
+    assert min(widths(ax)) == least
+    assert ax.get_title(loc="left").endswith("the 4 largest of 6")
+    with pytest.raises(UnsupportedError, match="5 cells at each place, and a plot can show 4"):
+        town.plot("age by status", "block", ax=new_axes())
+
+
+def test_an_icicle_has_the_totals_of_every_level(city, town):
+    ax = drawn(city.plot_errors(ax=new_axes()))
+    assert len(ax.collections) == 3
+    _, lower, upper = ends_of(city, lambda line: line["level_name"] == "zone")
+    median = np.median([0.5 * (b - a) for a, b in zip(lower, upper, strict=True)])
+    assert ax.get_yticklabels()[2].get_text() == f"zone\n± {median:.3g}"
+    # blocks have no total in this plan
+    ax = drawn(town.plot_errors(ax=new_axes()))
+    assert [text.get_text().partition("\n")[0] for text in ax.get_yticklabels()] == ["root", "area"]
+
+
+def test_an_icicle_ends_before_a_level_of_too_many_places(city, monkeypatch):
+    monkeypatch.setattr(margin_views, "MOST_BOXES", 3)
+    assert len(city.plot_errors(ax=new_axes()).collections) == 2
+
+
+def test_an_icicle_without_intervals_says_why(city):
+    rows = city.rows
+    none = Numbers(np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_))
+    data = tuple(
+        none if name in ("lower", "upper") else column
+        for (name, _), column in zip(rows.columns, rows.data, strict=True)
+    )
+    with pytest.raises(UnsupportedError, match="no interval for any total"):
+        replace(city, rows=replace(rows, data=data)).plot_errors(ax=new_axes())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from congenial import sum_network
 from congenial.conditioning.chains import arviz_for
 from congenial.errors import ArgumentError, UnsupportedError
+from congenial.exhibits.plots import axes_or_new, draw_law
 from congenial.imaging.closest import project
 from congenial.inference import evidence, exports
 from congenial.inference.evidence import Gradient
@@ -30,6 +31,9 @@ from congenial.noise.additive import Additive, checked_alpha, checked_size, chec
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
 from congenial.wording import html_facts, many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PriorName = Literal["flat", "poisson", "negative-binomial", "dirichlet-tree"]
 PRIORS = get_args(PriorName)
@@ -219,6 +223,36 @@ class Posterior:
         probabilities : ndarray of float64, shape (k,)
         """
         return self._law.marginal(self.problem.tree.find(node))
+
+    def plot(self, node: int | str, *, alpha: float = 0.1, ax: Axes | None = None) -> Axes:
+        """Plot the law of the count at a node, see `marginal`.
+
+        Parameters
+        ----------
+        node : int or str
+        alpha : float
+            The counts of `interval` are darker.
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such node, or alpha is not between 0 and 1.
+        UnsupportedError
+            If Matplotlib is not installed.
+        """
+        checked_alpha(alpha)
+        ax, (values, probabilities) = axes_or_new(ax), self.marginal(node)
+        ends = sum_network.interval_and_reach(values, probabilities, alpha)[:2]
+        name = "/".join(self.problem.tree.path(self.problem.tree.find(node)))
+        title = f"Law of the true count at {name}, given the measurements"
+        text = f"{100 * (1.0 - alpha):g}% interval, {ends[0]:,} to {ends[1]:,}"
+        return draw_law(ax, values, probabilities, title, ends, text, "true count")
 
     def summary(self, alpha: float = 0.1) -> Summary:
         """Exact mean, standard deviation, median and interval of every node, in one pass."""

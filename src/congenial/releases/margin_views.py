@@ -10,11 +10,17 @@ import numpy as np
 from congenial.domain.table import Margin, margin_names
 from congenial.domain.tree import Path, Tree
 from congenial.domain.workload import MarginLike, Workload
-from congenial.errors import ArgumentError
+from congenial.errors import ArgumentError, UnsupportedError
 from congenial.exhibits.exhibit import Exhibit
+from congenial.exhibits.plots import MOST_BARS, MOST_BOXES, Bars, IcicleRow
 from congenial.plan.cross_table import BY, TOTAL, margin_text
-from congenial.types import IntArray
+from congenial.types import FloatArray, IntArray
 from congenial.wording import nearest, one_of, show
+
+# Lower and upper ends of the intervals of all counts, NaN where there are none.
+Ends = tuple[FloatArray, FloatArray]
+# Names of the places of a plot that are longer are cut, in letters.
+_LONGEST = 28
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +78,75 @@ def as_table(view: MarginView, level_names: Sequence[str], values: IntArray) -> 
     return Exhibit("counts", view.title, (*path, *view.cells), rows)
 
 
+def as_bars(view: MarginView, values: IntArray, ends: Ends, interval: str) -> Bars:
+    """Return a view's released counts as bars: the places with the largest counts, in order."""
+    entries = view.entries
+    if len(view.places) == 1:  # a bar for each cell
+        names, series, entries = view.cells, view.places[0][-1:], entries.T
+    else:
+        names, series = tuple(_shortened(place[-1]) for place in view.places), view.cells
+    if entries.shape[1] > MOST_BARS:
+        raise UnsupportedError(
+            f"{view.title} has {entries.shape[1]} cells at each place, and a plot can show "
+            f"{MOST_BARS} bars; give a margin with fewer cells, or use `table`."
+        )
+    counts = np.where(entries >= 0, values[entries], 0)
+    most = max(1, MOST_BARS // entries.shape[1])
+    kept = np.sort(np.argsort(-counts.sum(axis=1), kind="stable")[:most])
+    title = view.title
+    if kept.size < len(names):
+        title += f": the {kept.size} largest of {len(names):,}"
+    at = entries[kept]
+    shown = np.where(at >= 0, values[at], np.nan)
+    lower, upper = (np.where(at >= 0, end[at], np.nan) for end in ends)
+    return Bars(title, tuple(names[v] for v in kept), series, shown, lower, upper, interval)
+
+
+def as_icicle(
+    domain: Tree | Workload,
+    level_names: Sequence[str],
+    table: str | None,
+    values: IntArray,
+    ends: Ends,
+) -> list[IcicleRow]:
+    """Return the totals of the places, level by level, down to the last that can be drawn."""
+    if isinstance(domain, Tree):
+        tree: Tree | None = domain
+        of_level = [np.flatnonzero(domain.level == depth) for depth in range(domain.depth)]
+    else:
+        owner = domain.table(table)
+        tree = owner.geography
+        of_level = [domain.block((), 0, owner).ids[:, 0]]
+        for depth in range(1, len(owner.level_names)):
+            found = [b for b in domain.blocks if (b.table, b.level, b.margin) == (owner, depth, ())]
+            if not found:
+                break
+            of_level.append(found[0].ids[:, 0])
+    if tree is None:
+        raise AssertionError("a plan's table has a geography")
+    rows: list[IcicleRow] = []
+    previous = np.zeros(0, dtype=np.int64)
+    for depth, entries in enumerate(of_level):
+        nodes = np.flatnonzero(tree.level == depth)
+        if nodes.size > MOST_BOXES:
+            break
+        inside = entries >= 0
+        lower, upper = (np.where(inside, end[entries], 0.0) for end in ends)
+        known = inside & ~np.isnan(lower)
+        rows.append(
+            IcicleRow(
+                level_names[depth],
+                tuple(tree.names[v] for v in nodes.tolist()),
+                np.searchsorted(previous, tree.parents[nodes]),
+                np.where(inside, values[entries], 0),
+                known,
+                np.where(known, 0.5 * (upper - lower), 0.0),
+            )
+        )
+        previous = nodes
+    return rows
+
+
 def depth_of(level_names: Sequence[str], level: str | int) -> int:
     """Return the depth of a level given by name or depth.
 
@@ -102,6 +177,10 @@ def _of_tree(tree: Tree, level_names: Sequence[str], depth: int | None) -> Margi
     nodes = np.flatnonzero(tree.level == depth)
     places = tuple(map(tree.path, nodes.tolist()))
     return MarginView(_title("counts", level_names[depth]), places, ("value",), nodes[:, None])
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
 
 
 def _title(what: str, level: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import narwhals as nw
@@ -20,6 +20,7 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import MarginLike, Workload
 from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
 from congenial.exhibits.exhibit import Exhibit
+from congenial.exhibits.plots import axes_or_new, draw_bars, draw_icicle
 from congenial.inference import exports
 from congenial.inference.best_table import BestTable
 from congenial.inference.posteriors import Posterior, PriorName, posterior
@@ -36,13 +37,16 @@ from congenial.releases.accuracy import margins
 from congenial.releases.certificate import Certificate, read_certificate, stated_plan
 from congenial.releases.file_table import Column, Columns, FileTable, Numbers, different
 from congenial.releases.intervals import interval_columns, intervals, posterior_of_table
-from congenial.releases.margin_views import as_table, view_of
+from congenial.releases.margin_views import as_bars, as_icicle, as_table, view_of
 from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
 from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import columns_of, tree_of, workload_of
 from congenial.releases.sentences import about_intervals
-from congenial.types import IntArray
+from congenial.types import FloatArray, IntArray
 from congenial.wording import MOST_ROWS, html_facts, html_table, many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # A larger count shows a damaged file. Sums of 1,023 counts of this size fit into 64 bits.
 _MOST = 2**53
@@ -181,6 +185,88 @@ class Release:
         places = self.plan.place_names
         view = view_of(self.domain, places, margin, level, table)
         return as_table(view, places, self.values)
+
+    def plot(
+        self,
+        margin: MarginLike = (),
+        level: str | int | None = None,
+        *,
+        table: str | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Plot the released counts of one margin at one level, with their intervals.
+
+        Parameters
+        ----------
+        margin, level, table
+            As of `table`. Of more than 60 counts, the plot has the places with the largest.
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ArgumentError
+            As `table` does.
+        UnsupportedError
+            If the margin has more than 60 cells, or Matplotlib is not installed.
+        """
+        view = view_of(self.domain, self.plan.place_names, margin, level, table)
+        text = f"{100 * self.plan.accuracy.confidence:g}% interval of the true count"
+        bars = as_bars(view, self.values, self._ends, text)
+        ax = axes_or_new(ax, bars.values.size)
+        return draw_bars(ax, replace(bars, title=self._stamped(bars.title)))
+
+    def plot_errors(self, *, table: str | None = None, ax: Axes | None = None) -> Axes:
+        """Plot how far off the released totals may be, level by level, as an icicle.
+
+        Each row is a level. Each rectangle is a place, as wide as its released count and below the
+        place that contains it. Its colour is half the width of its interval over the count. Below
+        the level's name is the median of half the widths. A level of more than 2,000 places ends
+        the plot.
+
+        Parameters
+        ----------
+        table : str, optional
+            Name of the table; needed if the release has several.
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such table, or the release does not have the total of all places.
+        UnsupportedError
+            If no total has an interval, or Matplotlib is not installed.
+        """
+        rows = as_icicle(self.domain, self.plan.place_names, table, self.values, self._ends)
+        if not any(row.known.any() for row in rows):
+            basis = self.certificate.accuracy.basis
+            text = about_intervals(basis, self.plan.accuracy.confidence)
+            raise UnsupportedError(f"the release has no interval for any total. {text}")
+        title = f"{100 * self.plan.accuracy.confidence:g}% intervals of released counts, by level"
+        return draw_icicle(axes_or_new(ax), self._stamped(title), rows)
+
+    @property
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the intervals, each of shape (n,); NaN where a count has none."""
+        lower, upper = (self.rows.numbers(end) for end in ("lower", "upper"))
+        return (
+            np.where(lower.known, lower.values, np.nan),
+            np.where(upper.known, upper.values, np.nan),
+        )
+
+    def _stamped(self, title: str) -> str:
+        """Put the stamp of a simulation before a title."""
+        stamp = self.certificate.stamp
+        return title if stamp is None else f"{stamp}: {title}"
 
     @cached_property
     def model(self) -> Model:
