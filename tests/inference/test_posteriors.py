@@ -311,4 +311,9 @@ def test_the_plot_of_a_posterior_has_its_probabilities_and_its_interval():
     assert all(known[round(v)] == pytest.approx(p) for v, p in found.items())
     low, high = law.interval("b", 0.2)
     assert legend(ax) == [f"80% interval, {low} to {high}"]
-    assert "at a/b" in ax.get_title(loc="left")
+    assert "count of a/b," in ax.get_title(loc="left")
+    workload = cg.Workload.of(cg.Table({"sex": ("F", "M")}), [()])
+    noise = cg.Additive(cg.DiscreteLaplace(1.0), workload)
+    law = cg.posterior([7, 5, 2], noise, cg.consistent(workload) & cg.nonnegative())
+    title = law.plot(1, ax=new_axes()).get_title(loc="left")
+    assert "count of sex=F in table," in title

@@ -249,8 +249,10 @@ class Posterior:
         checked_alpha(alpha)
         ax, (values, probabilities) = axes_or_new(ax), self.marginal(node)
         ends = sum_network.interval_and_reach(values, probabilities, alpha)[:2]
-        name = "/".join(self.problem.tree.path(self.problem.tree.find(node)))
-        title = f"Law of the true count at {name}, given the measurements"
+        tree, names = self.problem.tree, self.problem.names
+        at = tree.find(node)
+        name = names[at] if names else "/".join(tree.path(at))
+        title = f"Law of the true count of {name}, given the measurements"
         text = f"{100 * (1.0 - alpha):g}% interval, {ends[0]:,} to {ends[1]:,}"
         return draw_law(ax, values, probabilities, title, ends, text, "true count")
 
