@@ -110,7 +110,7 @@ def test_random_bounds_are_kept_or_refused_before_the_draw(place, margins, seed)
 
 def _tree(place, plan):
     found = cg.read_release(place / "out").domain
-    return found.rowss[0].geography
+    return found.tables[0].geography
 
 
 def test_intervals_reach_beyond_bounds_that_the_rows_break(place):

@@ -14,6 +14,7 @@ from congenial.plan.plan import read_plan
 from congenial.releases import margin_views
 from congenial.releases.file_table import Numbers
 from congenial.releases.making import release
+from support import two_tables
 from support.city import make_city
 from support.cross_tables import plan_of, random_rows, write_rows
 from support.plots import drawn, legend, lines, new_axes, widths
@@ -101,7 +102,7 @@ def test_a_table_prints_and_shows_its_first_rows(town):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"level": "block"}, "does not count margin"),
+        ({"level": "block"}, "no 'block: total'; it has 'root: total', 'root: sex by age'"),
         ({"margin": "sex by hair"}, "'hair' is no axis or group"),
         ({"margin": "sex", "level": "street"}, "level is 'street'; give 'root', 'area' or 'block'"),
         ({"level": 3}, "or a depth from 0 to 2"),
@@ -188,3 +189,45 @@ def test_an_icicle_without_intervals_says_why(city):
     )
     with pytest.raises(UnsupportedError, match="no interval for any total"):
         replace(city, rows=replace(rows, data=data)).plot_errors(ax=new_axes())
+
+
+def test_a_release_without_the_total_of_all_places_has_no_icicle(tmp_path):
+    write_rows(tmp_path, random_rows(1))
+    nested = '{ root = ["sex"], area = ["sex"], block = ["sex"] }'
+    plan = plan_of(
+        margins=nested, invariants="nonnegative = true", more='[method]\nname = "imaging"'
+    )
+    release(plan, tmp_path / "out", base=tmp_path, simulate=1)
+    with pytest.raises(ArgumentError, match="the release has no 'root: total'; it has 'root: sex'"):
+        cg.read_release(tmp_path / "out").plot_errors(ax=new_axes())
+
+
+def test_several_tables_are_named_by_their_titles(tmp_path):
+    two_tables.write_rows(tmp_path, *two_tables.random_rows(1))
+    release(two_tables.plan_of(), tmp_path / "out", base=tmp_path, simulate=1)
+    found = cg.read_release(tmp_path / "out")
+    with pytest.raises(ArgumentError, match="table is None; give one of people, homes"):
+        found.table("status")
+    assert found.table("status", table="homes").title == "homes: status, level root"
+    title = found.plot_errors(table="people", ax=new_axes()).get_title(loc="left")
+    assert "people" in title
+
+
+def test_places_of_one_name_are_told_apart(tmp_path):
+    zones = {1: "Arden", 2: "Brook", 3: "Brook"}
+    hierarchy = (
+        'root = "City"\nlevels = ["borough", "kind"]\ndomain = "lookup"\nnames_repeat = true'
+    )
+    lookup = "zone_id,borough,kind\n1,Arden,old\n2,Brook,old\n3,Brook,new\n"
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0'
+    plan = make_city(
+        tmp_path, zones=zones, trips={1: 5, 2: 8, 3: 1}, hierarchy=hierarchy, privacy=privacy
+    )
+    (tmp_path / "zones.csv").write_text(lookup)
+    release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=1)
+    ax = cg.read_release(tmp_path / "out").plot(level="kind", ax=new_axes())
+    assert sorted(text.get_text() for text in ax.get_yticklabels()) == [
+        "Arden/old",
+        "Brook/old",
+        "new",
+    ]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from congenial.domain.table import Margin, margin_names
+from congenial.domain.blocks import Block
+from congenial.domain.table import Margin, Table, margin_names
 from congenial.domain.tree import Path, Tree
 from congenial.domain.workload import MarginLike, Workload
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.exhibits.exhibit import Exhibit
 from congenial.exhibits.plots import MOST_BARS, MOST_BOXES, Bars, IcicleRow
-from congenial.plan.cross_table import BY, TOTAL, margin_text
+from congenial.plan.cross_table import BY, TOTAL, margin_text, named, query_names
 from congenial.types import FloatArray, IntArray
 from congenial.wording import nearest, one_of, show
 
@@ -55,16 +57,24 @@ def view_of(
     if depth is None:
         here = [b for b in domain.blocks if b.table is owner and b.margin == names]
         depth = next((b.level for b in here if b.stop - b.start > 1), here[0].level if here else 0)
-    block = domain.block(names, depth, owner)
+    block = _block(domain, owner, names, depth)
     tree = owner.geography
     nodes = [] if tree is None else owner.nodes(depth).tolist()
     places = tuple(map(tree.path, nodes)) if tree is not None else ((),)
     labels = [", ".join(block.values(column)) for column in range(block.ids.shape[1])]
     kept = np.flatnonzero((block.ids >= 0).any(axis=0))
     cells = tuple(labels[column] or TOTAL for column in kept)
-    return MarginView(
-        _title(margin_text(names), level_names[depth]), places, cells, block.ids[:, kept]
-    )
+    title = _title(f"{named(owner)}{margin_text(names)}", level_names[depth])
+    return MarginView(title, places, cells, block.ids[:, kept])
+
+
+def _block(domain: Workload, owner: Table, names: Margin, depth: int) -> Block:
+    """Return the block of a margin at a level; refuse one that the release does not have."""
+    for block in domain.blocks:
+        if (block.table, block.level, block.margin) == (owner, depth, names):
+            return block
+    wanted = f"{owner.level_names[depth]}: {named(owner)}{margin_text(names)}"
+    raise ArgumentError(f"the release has no {wanted!r}; it has {one_of(query_names(domain))}.")
 
 
 def as_table(view: MarginView, level_names: Sequence[str], values: IntArray) -> Exhibit:
@@ -84,7 +94,7 @@ def as_bars(view: MarginView, values: IntArray, ends: Ends, interval: str) -> Ba
     if len(view.places) == 1:  # a bar for each cell
         names, series, entries = view.cells, view.places[0][-1:], entries.T
     else:
-        names, series = tuple(_shortened(place[-1]) for place in view.places), view.cells
+        names, series = _place_names(view.places), view.cells
     if entries.shape[1] > MOST_BARS:
         raise UnsupportedError(
             f"{view.title} has {entries.shape[1]} cells at each place, and a plot can show "
@@ -116,7 +126,7 @@ def as_icicle(
     else:
         owner = domain.table(table)
         tree = owner.geography
-        of_level = [domain.block((), 0, owner).ids[:, 0]]
+        of_level = [_block(domain, owner, (), 0).ids[:, 0]]
         for depth in range(1, len(owner.level_names)):
             found = [b for b in domain.blocks if (b.table, b.level, b.margin) == (owner, depth, ())]
             if not found:
@@ -177,6 +187,14 @@ def _of_tree(tree: Tree, level_names: Sequence[str], depth: int | None) -> Margi
     nodes = np.flatnonzero(tree.level == depth)
     places = tuple(map(tree.path, nodes.tolist()))
     return MarginView(_title("counts", level_names[depth]), places, ("value",), nodes[:, None])
+
+
+def _place_names(places: Sequence[Path]) -> tuple[str, ...]:
+    """Return the last name of each place, after the one above where it occurs twice."""
+    times = Counter(place[-1] for place in places)
+    return tuple(
+        _shortened(place[-1] if times[place[-1]] == 1 else "/".join(place[-2:])) for place in places
+    )
 
 
 def _shortened(name: str) -> str:

@@ -251,7 +251,8 @@ class Release:
             basis = self.certificate.accuracy.basis
             text = about_intervals(basis, self.plan.accuracy.confidence)
             raise UnsupportedError(f"the release has no interval for any total. {text}")
-        title = f"{100 * self.plan.accuracy.confidence:g}% intervals of released counts, by level"
+        counts = "released counts" if table is None else f"the released counts of {table}"
+        title = f"{100 * self.plan.accuracy.confidence:g}% intervals of {counts}, by level"
         return draw_icicle(axes_or_new(ax), self._stamped(title), rows)
 
     @property
