@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -153,3 +154,15 @@ def test_without_matplotlib_a_plot_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(UnsupportedError, match=r"pip install 'congenial\[plots\]'"):
         axes_or_new(None)
+
+
+def test_names_with_dollar_signs_are_no_mathematics():
+    name = r"$5 to $\frac{"
+    given = bars([[1, 2]], [[0, 1]], [[3, 4]], (name, "M"))
+    ax = draw_bars(new_axes(), replace(given, title=name, groups=(name,)))
+    assert legend(drawn(ax))[1:] == [name, "M"]
+    rows = [
+        replace(row, name=name, names=(name,) * len(row.names)) for row in icicle(COUNTS, WIDTHS)
+    ]
+    drawn(draw_icicle(new_axes(), name, rows))
+    drawn(draw_law(new_axes(), np.array([4]), np.array([1.0]), name, (4, 4), "all", "count"))

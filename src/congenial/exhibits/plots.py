@@ -1,4 +1,7 @@
-"""Plots on Matplotlib's axes; Matplotlib is imported when the first plot is drawn."""
+"""Plots on Matplotlib's axes; Matplotlib is imported when the first plot is drawn.
+
+Names may have dollar signs, so that no text is parsed as mathematics.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def axes_or_new(ax: Axes | None, bars: int = 0) -> Axes:
 
 def legend_below(ax: Axes, lines: float = 4.5) -> None:
     """Put a legend some lines of text below the axes, where it covers nothing."""
-    ax.legend(
+    legend = ax.legend(
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
         borderaxespad=lines,
@@ -85,6 +88,8 @@ def legend_below(ax: Axes, lines: float = 4.5) -> None:
         fontsize="small",
         frameon=False,
     )
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def draw_bars(ax: Axes, bars: Bars) -> Axes:
@@ -105,7 +110,7 @@ def draw_bars(ax: Axes, bars: Bars) -> Axes:
             linewidth=1.2 if bars.values.size < 0.5 * MOST_BARS else 0.7,
             label=bars.interval if k == count - 1 else "_",
         )
-    ax.set_yticks(range(len(bars.groups)), bars.groups)
+    ax.set_yticks(range(len(bars.groups)), bars.groups, parse_math=False)
     ax.set_ylim(len(bars.groups) - 0.4, -0.6)
     ax.axvline(0.0, color="black", linewidth=0.6)
     ax.set_xlabel("released count")
@@ -202,11 +207,12 @@ def draw_icicle(ax: Axes, title: str, rows: Sequence[IcicleRow]) -> Axes:
                     va="center",
                     fontsize="small",
                     color="white" if dark else "black",
+                    parse_math=False,
                 )
     ax.set_xlim(0.0, 1.0)
     ax.set_ylim(len(rows), 0.0)
     ax.set_xticks([])
-    ax.set_yticks(np.arange(len(rows)) + 0.5, [_row_label(row) for row in rows])
+    ax.set_yticks(np.arange(len(rows)) + 0.5, [_row_label(row) for row in rows], parse_math=False)
     ax.set_xlabel("width: released count; ±: median half-width; white: exact; grey: no interval")
     _finish(ax, title)
     if found.size:
@@ -257,5 +263,6 @@ def _row_label(row: IcicleRow) -> str:
 
 def _finish(ax: Axes, title: str) -> None:
     """Set the title, and leave out the frame on the right and on top."""
-    ax.set_title("\n".join(textwrap.wrap(title, 70)), fontsize="medium", loc="left")
+    text = "\n".join(textwrap.wrap(title, 70))
+    ax.set_title(text, fontsize="medium", loc="left", parse_math=False)
     ax.spines[["top", "right"]].set_visible(False)
