@@ -150,7 +150,7 @@ lock:  ## Look for newer versions of what the project needs, and lock them.
 
 clean:  ## Remove .venv, caches and what the demo, the site and the benchmarks made.
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out
-	@rm -rf $(TAXI)/trips.parquet $(TAXI)/release $(TAXI)/release-zones* examples/dataframe/release
+	@rm -rf $(TAXI)/trips.parquet $(TAXI)/release $(TAXI)/release-zones* examples/dataframe/release examples/notebook/town
 	@rm -rf benchmarks/out
 	@find src tests papers examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "Removed."

@@ -1,12 +1,18 @@
-"""Values, choices and numbers in messages."""
+"""Values, choices and numbers in messages, and tables of them in notebooks."""
 
 from __future__ import annotations
 
 import pytest
 
+from congenial.exhibits.exhibit import Exhibit
 from congenial.wording import (
+    MOST_ROWS,
+    cell_text,
     escaped,
+    html_facts,
+    html_table,
     joined,
+    left_out,
     many,
     nearest,
     on_a_line,
@@ -14,6 +20,7 @@ from congenial.wording import (
     reason_of,
     show,
 )
+from support.notebook import HOSTILE, parsed, texts
 
 
 def test_values_are_short_and_on_one_line():
@@ -45,7 +52,34 @@ def test_the_nearest_name_is_suggested_and_no_other():
 
 def test_numbers_with_nouns():
     assert [many(1, "row"), many(2000, "row")] == ["1 row", "2,000 rows"]
+    assert [many(n, "query", "queries") for n in (1, 2)] == ["1 query", "2 queries"]
 
 
 def test_bytes_that_are_not_text_are_escaped():
     assert escaped("a\udc80") == r"a\udc80"
+
+
+def test_every_text_is_escaped():
+    for html in (
+        html_table(HOSTILE, [HOSTILE], [[HOSTILE]], 1, [HOSTILE]),
+        html_facts(HOSTILE, {HOSTILE: HOSTILE}, [HOSTILE]),
+    ):
+        assert "<script" not in html
+        assert texts(html) == [HOSTILE] * 4
+
+
+def test_a_long_table_shows_its_first_rows_and_says_so():
+    html = html_table("t", ["n"], ((k,) for k in range(1_000)), 1_000)
+    assert len(parsed(html).findall(".//tbody/tr")) == MOST_ROWS
+    assert texts(html)[-1] == "The first 20 of 1,000 rows."
+    assert left_out(20, 20) == ()
+    table = Exhibit("t", "Many", ("n",), tuple((k,) for k in range(30)))
+    assert repr(table).splitlines()[-1] == "The first 20 of 30 rows."
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1234567, "1,234,567"), (0.123456, "0.1235"), (None, ""), (True, "True"), ("a", "a")],
+)
+def test_cells_are_written_for_people(value, text):
+    assert cell_text(value) == text

@@ -332,7 +332,7 @@ def main(size: int = 20, steps: int = 400, out: Path | None = None, seed: int = 
     numpyro.enable_x64()
     with tempfile.TemporaryDirectory() as place:
         read = publish(Path(place) / "release", seed)
-        counts = np.array(read.table.column("truth"))[read.tree.leaves]
+        counts = np.array(read.rows.column("truth"))[read.tree.leaves]
     kind = kinds(read.tree)
     print(f"{read.values[0]:,} trips in {kind.size} zones. {read.certificate.sentence}")
     print(f"\nratio of pickups of a yellow zone to those of a boro zone, {LEVEL:.0%} intervals:")

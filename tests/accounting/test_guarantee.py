@@ -15,6 +15,7 @@ from congenial.errors import (
     InfeasibleError,
     InvariantError,
 )
+from support.notebook import facts, texts
 
 PAIR = cg.Tree.from_parents([-1, 0, 0])
 DEEP = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
@@ -253,3 +254,21 @@ def test_claims_of_projections_cover_data_outside_of_the_bounds():
             alone = max((1.0 / scales[path]).sum() for path in ancestors)
             stated = cg.imaging.topdown_image(mechanism, invariant).guarantee("add-remove")
             assert stated.epsilon == pytest.approx(alone, rel=1e-12)
+
+
+def test_a_guarantee_is_shown_with_what_it_does_not_protect():
+    noise, exact = cg.Additive(cg.DiscreteLaplace(2.0), PAIR), cg.exactly([0])
+    stated = cg.condition(noise, cg.consistent(PAIR) & exact).guarantee("substitute")
+    assert (
+        repr(stated) == f"Guarantee(epsilon=1, delta={stated.delta:.2g}, neighbours='substitute')"
+    )
+    shown = facts(stated._repr_html_())
+    assert (shown["epsilon"], shown["neighbours"]) == ("1", "substitute")
+    assert shown["not protected"] == "; ".join(stated.unprotected)
+    assert texts(stated._repr_html_())[-1] == stated.sentence
+    noise = cg.Additive(cg.DiscreteGaussian(2.0), PAIR)
+    gaussian = cg.condition(noise, cg.consistent(PAIR)).guarantee("substitute")
+    assert f"rho={gaussian.rho:.6g}" in repr(gaussian)
+    assert facts(gaussian._repr_html_())["rho (zCDP)"] == f"{gaussian.rho:.6g}"
+    added = cg.condition(noise, cg.consistent(PAIR)).guarantee("add-remove")
+    assert facts(added._repr_html_())["not protected"] == "nothing is published exactly"

@@ -19,7 +19,7 @@ from support.sources import DOORS, ROOT, SOURCE, folder_of, imported, imports, m
 
 # From the ground up: a folder imports from folders before it, in its own layer or below.
 LAYERS = {
-    "base": (".",),
+    "base": (".", "exhibits"),
     "kernels": ("kernels/numerics", "kernels/network", "kernels/projection", "kernels/chains"),
     "what": ("domain", "invariants", "invariants/feasibility"),
     "privacy": (
@@ -47,7 +47,6 @@ LAYERS = {
         "ledger",
         "releases",
         "verification",
-        "exhibits",
         "preview/comparison",
         "preview",
     ),

@@ -7,6 +7,7 @@ from functools import cache
 
 import congenial as cg
 from congenial.auditing.finding import LIMITS, Audit, Finding
+from support.notebook import texts
 
 TREE = cg.Tree.from_parents([-1, 0, 0])
 
@@ -30,3 +31,14 @@ def test_an_audit_passes_if_every_finding_passes():
     assert [line.split()[0] for line in lines[1:3]] == ["ok", "FAILED"]
     assert "delta, from draws: all outputs were compared" in lines
     assert lines[-1] == LIMITS.splitlines()[-1]
+
+
+def test_an_audit_is_shown_with_its_checks_and_limits():
+    bad = replace(GOOD, check="delta, from draws", passed=False, found=2.5)
+    found = Audit(guarantee(), (GOOD, bad), 0.999)
+    assert repr(found) == "Audit(2 checks: 1 failed)"
+    assert repr(Audit(guarantee(), (GOOD,), 0.999)) == "Audit(1 check: all passed)"
+    shown = texts(found._repr_html_())
+    assert shown.count("ok") == shown.count("FAILED") == 1
+    assert "loss, enumerated: all outputs were compared" in shown
+    assert shown[-1] == LIMITS

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from congenial.data import databases
+from congenial.data.counts import count
 from congenial.data.databases import (
     SqliteTable,
     attach,
@@ -18,6 +19,8 @@ from congenial.data.databases import (
     tables_in,
 )
 from congenial.errors import DataError
+from congenial.plan.plan import read_plan
+from support.city import make_city
 
 
 def test_databases_are_known_by_their_ending():
@@ -85,3 +88,24 @@ def test_a_damaged_schema_is_refused(file):
     file.write_bytes(whole[: spots[0]] + b"\xff" + whole[spots[0] + 1 :])
     with pytest.raises(DataError, match="cannot be read as a SQLite database"):
         SqliteTable(file, "rows.db", "rows").columns()
+
+
+def test_a_view_of_another_file_is_refused_as_a_view_and_one_of_its_own_is_read(tmp_path):
+    plan = make_city(
+        tmp_path,
+        data='source = "city.duckdb"\ntable = "VIEW"\n'
+        'lookup = { source = "zones.csv", key = "zone_id", on = "zone" }\n',
+    )
+    rows = str(tmp_path / "rows.csv")
+    with duckdb.connect(str(tmp_path / "city.duckdb")) as database:
+        database.execute(f"CREATE VIEW outside AS SELECT * FROM read_csv('{rows}')")
+        database.execute(f"CREATE TABLE trips AS SELECT * FROM read_csv('{rows}')")
+        database.execute("CREATE VIEW inside AS SELECT * FROM trips")
+    text = plan.read_text()
+    plan.write_text(text.replace("VIEW", "outside"))
+    with pytest.raises(DataError, match="the view 'outside' of the database cannot") as told:
+        count(read_plan(plan), base=tmp_path)
+    assert "store its rows as a table" in str(told.value)
+    assert "damaged" not in str(told.value)
+    plan.write_text(text.replace("VIEW", "inside"))
+    assert count(read_plan(plan), base=tmp_path).counts.sum() > 0

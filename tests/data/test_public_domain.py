@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from congenial.data.counts import build_domain
 from congenial.data.public_domain import tree_of
 from congenial.domain.tree import Tree
-from congenial.plan.plan import parse_plan
-from support.city import plan_text
+from congenial.errors import DataError
+from congenial.plan.plan import parse_plan, read_plan
+from support.city import make_city, plan_text
+
+PRIVACY = 'neighbours = "substitute"\nepsilon = 1.0'
+KINDS = 'root = "all"\nlevels = ["borough", "kind"]\ndomain = "lookup"'
 
 
 def test_ordered_paths_make_the_tree_of_any_paths():
@@ -31,3 +37,35 @@ def test_ordered_paths_make_the_tree_of_any_paths():
         made, known = tree_of(plan, columns), Tree.from_paths(("all", *path) for path in paths)
         assert made.names == known.names
         assert made.parents.tolist() == known.parents.tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "right"),
+    [
+        (["zone", "borough"], ["borough", "zone"]),
+        (["zone", "borough", "city"], ["city", "borough", "zone"]),
+        (["city", "zone", "borough"], ["city", "borough", "zone"]),
+    ],
+)
+def test_levels_in_the_wrong_order_are_given_in_the_right_one(tmp_path, given, right):
+    hierarchy = f'root = "all"\nlevels = {given}\ndomain = "lookup"'
+    plan = read_plan(
+        make_city(tmp_path, hierarchy=hierarchy, privacy='neighbours = "substitute"\nepsilon = 1.0')
+    )
+    zones = (tmp_path / "zones.csv").read_text(encoding="utf-8").splitlines()
+    lines = [f"{line},{'city' if at == 0 else 'C'}" for at, line in enumerate(zones)]
+    (tmp_path / "zones.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(DataError) as caught:
+        build_domain(plan, base=tmp_path)
+    assert f"hierarchy.levels = {right}" in str(caught.value)
+    assert "every zone has one borough" in str(caught.value) or "has one city" in str(caught.value)
+
+
+def test_a_name_under_two_parents_with_several_parts_is_no_wrong_order(tmp_path):
+    plan = read_plan(make_city(tmp_path, hierarchy=KINDS, privacy=PRIVACY))
+    places = ["Arden,a", "Arden,b", "Brook,a", "Brook,b", "Brook,c", "Combe,d"]
+    lines = [f"{zone},{place}\n" for zone, place in enumerate(places, start=1)]
+    zones = "".join(["zone_id,borough,kind\n", *lines])
+    (tmp_path / "zones.csv").write_text(zones)
+    with pytest.raises(DataError, match=r"give it one, or say hierarchy\.names_repeat = true"):
+        build_domain(plan, base=tmp_path)

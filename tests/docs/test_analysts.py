@@ -66,7 +66,7 @@ def test_the_interval_that_models_the_noise_contains_the_truth_and_the_naive_one
     example, read
 ):
     kind = example["kinds"](read.tree)
-    truth = np.array(read.table.column("truth"))[read.tree.leaves]
+    truth = np.array(read.rows.column("truth"))[read.tree.leaves]
     models = {
         "naive": example["naive"](kind),
         "honest": example["honest"](kind, example["likelihood"](read)),

@@ -33,14 +33,14 @@ def test_blocks_of_one_county_are_released(built, tmp_path):
     cg.release(plan, tmp_path / "out", base=tmp_path, simulate=1, with_truth=True)
     found = cg.read_release(tmp_path / "out")
     assert all(check.passed for check in cg.verify(tmp_path / "out"))
-    truth = np.array(found.table.column("truth"))
+    truth = np.array(found.rows.column("truth"))
     assert truth[0] == found.values[0] == 2266  # people of Garfield County in 2010
     domain = found.domain
     used = domain.array(found.values, "status", "block", "homes")[:, 0]
     assert (domain.array(found.values, (), "block", "people") >= used).all()
     assert used.sum() > 900  # one home in use for every two adults
     # noise of 5 to 40 at every query, and 90% intervals around the measurements
-    lower, upper = (np.array(found.table.column(end)) for end in ("lower", "upper"))
+    lower, upper = (np.array(found.rows.column(end)) for end in ("lower", "upper"))
     assert ((lower <= truth) & (truth <= upper)).mean() > 0.88
 
 

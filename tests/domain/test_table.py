@@ -13,6 +13,7 @@ from congenial.errors import (
     ArgumentError,
     StructureError,
 )
+from support.notebook import HOSTILE, texts
 from support.table_cases import AGES, PAIR, TWO, counts, masks
 
 AXES = {"sex": ("F", "M"), "age": ("0", "1", "2")}
@@ -293,3 +294,16 @@ def test_an_unreadable_column_is_refused_without_showing_a_record():
         assert "717" not in str(caught.value)
         assert caught.value.__context__ is None or caught.value.__suppress_context__
     assert table.tally({"sex": np.array([b"F", b"M", b"F"])}).tolist() == [2, 1]
+
+
+def test_a_table_is_shown_by_its_axes_and_groups():
+    assert repr(people(None)) == "Table('people': sex (2) × age (3))"
+    assert repr(mothers()) == "Table('table': sex (2) × mother (2) × age (3) at 2 places)"
+    found = texts(mothers()._repr_html_())
+    assert found[4:7] == ["axis", "sex", "F, M"] or found[3:6] == ["axis", "sex", "F, M"]
+    possible = int(mothers().possible.sum())
+    assert (
+        found[-1]
+        == f"{possible} cells at 2 places; {24 - possible} more cells cannot hold a record."
+    )
+    assert texts(cg.Table({HOSTILE: (HOSTILE,)})._repr_html_())[-3:-1] == [HOSTILE, HOSTILE]

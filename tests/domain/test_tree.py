@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import congenial as cg
 from congenial.errors import ArgumentError, StructureError
 from support.conditioning_cases import forests
+from support.notebook import HOSTILE, texts
 
 PATHS = ["city/north/a", "city/north/b", "city/south/a", "city/south"]
 
@@ -239,3 +240,15 @@ def test_a_node_is_found_by_the_end_of_its_path():
     assert tree.find("Elm") == tree.find("West/Elm")
     with pytest.raises(cg.CongenialError, match="ambiguous"):
         tree.find("Ash")
+
+
+def test_a_tree_is_shown_by_its_levels():
+    paths = [("north", HOSTILE), *(("south", name) for name in "abcd")]
+    tree = cg.Tree.from_paths(paths)
+    assert repr(tree) == "Tree(7 nodes, 2 levels)"
+    assert texts(tree._repr_html_()) == [
+        "Tree of 7 nodes",
+        *("level", "nodes", "first names"),
+        *("0", "2", "north, south"),
+        *("1", "5", f"{HOSTILE}, a, b, …"),
+    ]

@@ -9,6 +9,7 @@ import pytest
 
 import congenial as cg
 from congenial.errors import ArgumentError
+from support.notebook import HOSTILE, texts
 from support.seeds import for_each_seed
 
 
@@ -55,3 +56,16 @@ def test_tables_are_joined_and_their_names_differ():
         one + one
     with pytest.raises(ArgumentError, match="two tables are named 'two'"):
         joined + two
+
+
+def test_a_workload_is_shown_by_its_blocks():
+    table = cg.Table({"sex": ("F", "M"), "age": ("0", "1", "2")}, name=HOSTILE)
+    workload = cg.Workload.of(table, [(), "sex"])
+    assert repr(workload) == f"Workload(9 queries of {HOSTILE})"
+    assert texts(workload._repr_html_()) == [
+        "Workload of 9 queries",
+        *("table", "level", "margin", "queries"),
+        *(HOSTILE, "whole", "total", "1"),
+        *(HOSTILE, "whole", "sex", "2"),
+        *(HOSTILE, "whole", "sex by age", "6"),
+    ]

@@ -217,3 +217,11 @@ def test_unsupported_cases_are_refused_without_a_count(call, error, words):
     with pytest.raises(error, match=words) as caught:
         call()
     assert "771" not in str(caught.value)
+
+
+def test_noise_without_a_tree_and_noise_on_a_grid_are_refused_each_for_its_own_reason():
+    with pytest.raises(ArgumentError, match="needs noise on a tree or a workload; give Additive"):
+        topdown_image(Additive(DiscreteLaplace(1.0), 8), nonnegative())
+    grid = Additive(DiscreteLaplace(1.0, granularity=0.5), CITY)
+    with pytest.raises(ArgumentError, match=r"has granularity 0\.5, .* noise of granularity 1"):
+        topdown_image(grid, nonnegative())

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.errors import UnsupportedError
 from congenial.inference import best_table as module
 from congenial.inference.best_table import best_table
 from congenial.inference.point_tables import level_weights
@@ -134,7 +135,7 @@ def test_method_loss_is_accepted_with_the_posterior_only(tmp_path):
 
 def test_crossing_sums_are_refused():
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
-    with pytest.raises(cg.errors.UnsupportedError, match="on a tree"):
+    with pytest.raises(cg.errors.UnsupportedError, match="that form a tree"):
         best_table(mechanism, cg.linear([1.0, 1.0, 1.0], 4))
 
 
@@ -202,3 +203,17 @@ def test_a_posterior_that_may_take_too_long_is_told_beforehand():
     told = "the closest table is released instead"
     assert told not in made(TREE, 2.0).explain()
     assert told in made(TREE, 1e6).explain()
+
+
+def test_crossing_margins_and_a_grid_are_refused_each_for_its_own_reason():
+    table = cg.Table({"sex": ("F", "M"), "age": ("0", "1")})
+    workload = cg.Workload.of(table, ["sex", "age"])
+    noise = cg.DiscreteLaplace(1.0)
+    with pytest.raises(UnsupportedError, match="each of which divides the one before") as no:
+        best_table(cg.Additive(noise, workload), cg.consistent(workload))
+    assert "granularity" not in str(no.value)
+    grid = cg.Additive(cg.DiscreteLaplace(1.0, granularity=0.5), TREE)
+    with pytest.raises(UnsupportedError, match=r"has granularity 0\.5, .* noise of granularity 1"):
+        best_table(grid, cg.consistent(TREE))
+    with pytest.raises(UnsupportedError, match="of a workload ask for margins each of which"):
+        cg.posterior(np.ones(len(workload)), cg.Additive(noise, workload), cg.consistent(workload))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.inference import point_tables
 from congenial.inference.point_tables import chances_of_draws, least_absolute, level_weights
 
 
@@ -34,3 +35,12 @@ def test_levels_weigh_the_same_but_for_counts_published_exactly():
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 1, 1])
     pinned = np.arange(8) == 7
     assert level_weights(tree, pinned)[1:].tolist() == [2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_a_table_beyond_the_limit_is_refused_with_the_limit(monkeypatch):
+    monkeypatch.setattr(point_tables, "_MEMORY_LIMIT", 3)
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    limits = np.zeros(3), np.full(3, np.inf)
+    chances = chances_of_draws(np.array([[5, 2, 3]]))
+    with pytest.raises(cg.errors.UnsupportedError, match=r"the limit is 0\.0 GiB; use loss='l2'"):
+        least_absolute(tree, chances, np.array([5, 2, 3]), limits, cg.seeded(1))

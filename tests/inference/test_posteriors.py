@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 import congenial as cg
 from support.count_priors import HIGHEST, log_count
+from support.notebook import facts
+from support.plots import drawn, heights, legend, new_axes
 
 INF = np.inf
 LAWS = {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}
@@ -282,3 +284,36 @@ def test_weights_of_a_point_are_positive_and_of_absolute_errors():
     for loss, weights in (("l1", [1.0, 1.0, 0.0]), ("l1", [1.0, 1.0]), ("l2", [1.0, 1.0, 1.0])):
         with pytest.raises(cg.errors.ArgumentError, match="weights"):
             law.point(loss, weights=weights)
+
+
+def test_a_posterior_is_shown_without_working_its_law_out():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    noise = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    known = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    found = cg.posterior([7, 5, 2], noise, known)
+    assert repr(found) == "Posterior(3 counts, 2 measurements, flat prior)"
+    shown = facts(found._repr_html_())
+    assert (shown["counts"], shown["exact counts"], shown["prior"]) == ("3", "1", "flat prior")
+    assert shown["noise"] == "discrete-laplace"
+    assert "_law" not in vars(found)
+    fitted = cg.posterior([7, 5, 2], noise, known, "poisson")
+    assert repr(fitted) == "Posterior(3 counts, 2 measurements, prior Prior)"
+
+
+def test_the_plot_of_a_posterior_has_its_probabilities_and_its_interval():
+    tree = cg.Tree.from_paths(["a/b", "a/c"])
+    noise = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    law = cg.posterior([7, 5, 2], noise, cg.consistent(tree) & cg.nonnegative())
+    ax = drawn(law.plot("b", alpha=0.2, ax=new_axes()))
+    known = dict(zip(*(one.tolist() for one in law.marginal("b")), strict=True))
+    found = heights(ax)
+    assert sum(found.values()) > 0.99
+    assert all(known[round(v)] == pytest.approx(p) for v, p in found.items())
+    low, high = law.interval("b", 0.2)
+    assert legend(ax) == [f"80% interval, {low} to {high}"]
+    assert "count of a/b," in ax.get_title(loc="left")
+    workload = cg.Workload.of(cg.Table({"sex": ("F", "M")}), [()])
+    noise = cg.Additive(cg.DiscreteLaplace(1.0), workload)
+    law = cg.posterior([7, 5, 2], noise, cg.consistent(workload) & cg.nonnegative())
+    title = law.plot(1, ax=new_axes()).get_title(loc="left")
+    assert "count of sex=F in table," in title

@@ -128,8 +128,8 @@ def test_intervals_reach_beyond_bounds_that_the_rows_break(place):
     found = cg.read_release(place / "out")
     at = found.domain.names.index("sex=F in table at Town/North/N1")
     assert found.values[at] <= 20
-    assert found.table.column("lower")[at] <= found.values[at]
-    assert found.table.column("upper")[at] >= 300 - 20
+    assert found.rows.column("lower")[at] <= found.values[at]
+    assert found.rows.column("upper")[at] >= 300 - 20
 
 
 @pytest.mark.parametrize("name", ["topdown", "imaging", "posterior", "conditioning"])

@@ -63,7 +63,7 @@ def test_a_release_is_tidy_keeps_the_comparison_and_is_verified(tmp_path, privac
         more=f'[method]\nname = "{method}"\n[release]\npublish = ["table", "measurements"]',
     )
     assert all(check.passed for check in cg.verify(tmp_path / "out"))
-    truth, rows = found.table.column("truth"), random_rows(1)
+    truth, rows = found.rows.column("truth"), random_rows(1)
     with (tmp_path / "out" / "release.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert list(lines[0])[:10] == [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from congenial.data.sources import connect
-from congenial.errors import PlanError
+from congenial.errors import DataError, PlanError
 from congenial.plan import row_filter as where
 from congenial.plan.row_filter import parse_where
 
@@ -173,3 +173,19 @@ def test_too_large_a_row_filter_is_refused_with_its_size(text: str, told: str) -
 def test_large_useful_row_filters_are_accepted(text: str) -> None:
     with connect() as connection:
         assert parse_where(connection, text).columns
+
+
+@pytest.mark.parametrize(
+    "text", ["borough = Arden", 'borough = "Arden"', "borough in (Arden, 'B')"]
+)
+def test_text_without_single_quotes_is_named_as_it_is_written(text):
+    with connect() as connection:
+        condition = parse_where(connection, text)
+    with pytest.raises(DataError) as caught:
+        condition.check_columns(("borough", "zone"), "'rows.csv'")
+    assert "names 'Arden', which is no column of 'rows.csv'" in str(caught.value)
+    assert str(caught.value).endswith("and text stands in single quotes: 'Arden'.")
+
+
+def test_text_of_two_words_without_quotes_is_no_condition():
+    assert "with text in single quotes" in refusal("borough = New York")

@@ -20,6 +20,7 @@ from congenial.releases.making import release
 from congenial.releases.reading import read_files
 from support.city import make_city
 from support.edited import rewrite
+from support.notebook import facts, texts
 
 DAMAGE = {
     "SELECT * EXCLUDE (value) FROM t": "the plan gives",
@@ -197,9 +198,9 @@ def test_other_tables_are_refused(measured, tmp_path, query):
 
 def test_the_old_name_of_its_files_warns(read):
     with pytest.warns(DeprecationWarning, match="contents is now the release itself"):
-        assert read.contents.table is read.table
-    with pytest.warns(DeprecationWarning, match="parquet is now table"):
-        assert read.parquet is read.table
+        assert read.contents.rows is read.rows
+    with pytest.warns(DeprecationWarning, match="parquet is now rows"):
+        assert read.parquet is read.rows
 
 
 def test_the_table_as_a_data_frame_has_the_rows_of_its_files(measured):
@@ -255,3 +256,28 @@ def test_a_sum_without_an_interval_says_why(tmp_path):
     release(plan, tmp_path / "out", base=tmp_path, simulate=5)
     with pytest.raises(UnsupportedError, match="no interval for this sum"):
         cg.read_release(tmp_path / "out").interval_of_sum(["Brook"])
+
+
+def test_a_release_is_shown_by_its_guarantee_and_first_rows_without_true_counts(tmp_path):
+    place = tmp_path / "<b>"
+    place.mkdir()
+    plan = read_plan(make_city(place, trips={1: 31, 2: 0, 3: 12, 4: 7, 5: 25, 6: 4_000}))
+    release(plan, place / "<i>", base=place, simulate=4, with_truth=True)
+    read = cg.read_release(place / "<i>")
+    assert repr(read) == (
+        f"Release({str(place / '<i>')!r}: 10 counts, epsilon 1, SIMULATION: NOT PRIVATE)"
+    )
+    html = read._repr_html_()
+    shown = texts(html)
+    assert shown[0] == "Release <i>"
+    assert facts(html)["levels"] == "root, borough, zone"
+    assert {"SIMULATION: NOT PRIVATE", read.certificate.sentence} <= set(shown)
+    assert "truth" not in shown
+    assert {f"{value:,}" for value in read.values.tolist()} <= set(shown)
+    other = [name for name, _ in read.rows.columns if name != "truth"]
+    told = {cell for name in other for cell in read.rows.column(name)}
+    secret = {f"{value:,}" for value in set(read.rows.column("truth")) - told}
+    assert secret
+    assert not secret & set(shown)
+    release(plan, place / "real", base=place)
+    assert "SIMULATION" not in repr(cg.read_release(place / "real"))

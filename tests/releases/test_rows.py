@@ -104,7 +104,7 @@ def lines_of(place):
 def test_a_release_is_tidy_keeps_its_invariants_and_is_verified(tmp_path, parts):
     found = released(tmp_path, **parts)
     assert all(check.passed for check in cg.verify(tmp_path / "out"))
-    truth, rows = found.table.column("truth"), random_rows(1)
+    truth, rows = found.rows.column("truth"), random_rows(1)
     lines = lines_of(tmp_path / "out")
     assert len(lines) == len(found.domain)
     for v, line in enumerate(lines):
@@ -120,7 +120,7 @@ def test_a_release_is_tidy_keeps_its_invariants_and_is_verified(tmp_path, parts)
     exact = found.model.resolved.pinned
     assert (np.array(truth)[exact] == found.values[exact]).all()
     assert found.plan.method.name == "conditioning" or (found.values >= 0).all()
-    ends = [np.array(found.table.column(c), dtype=float) for c in ("lower", "upper")]
+    ends = [np.array(found.rows.column(c), dtype=float) for c in ("lower", "upper")]
     known = ~np.isnan(ends[0])
     assert (ends[0][known] <= found.values[known]).all()
     assert (found.values[known] <= ends[1][known]).all()
@@ -134,7 +134,7 @@ def test_a_table_needs_no_places(tmp_path):
     assert all(check.passed for check in cg.verify(tmp_path / "out"))
     found = cg.read_release(tmp_path / "out")
     assert len(found.domain) == 1 + 2 + 3 + 10
-    for v, truth in enumerate(found.table.column("truth")):
+    for v, truth in enumerate(found.rows.column("truth")):
         assert truth == counted_by_hand(random_rows(3), found.domain.path(v))
 
 

@@ -307,9 +307,9 @@ def test_a_count_that_is_not_exact_is_not_called_exact(place):
         ends = Numbers(found.values, known)
         data = tuple(
             ends if name in ("lower", "upper") else column
-            for (name, _), column in zip(found.table.columns, found.table.data, strict=True)
+            for (name, _), column in zip(found.rows.columns, found.rows.data, strict=True)
         )
-        shown = json.loads(embedded(replace(found, table=replace(found.table, data=data))))
+        shown = json.loads(embedded(replace(found, rows=replace(found.rows, data=data))))
         assert shown["exact"] == [1, *[0] * (len(found.values) - 1)]
         assert shown["lower"] == by_level(found, ends.objects())
 

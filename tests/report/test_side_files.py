@@ -159,7 +159,7 @@ def test_quantiles_say_how_many_counts_of_a_level_are_accurate_enough(place, mon
     monkeypatch.setattr(module, "MOST", 12)
     page = report(place)
     read, found = cg.read_release(place), data_of(page)["more"]["levels"]
-    ends = [read.table.numbers(name) for name in ("lower", "upper")]
+    ends = [read.rows.numbers(name) for name in ("lower", "upper")]
     reach = np.maximum(read.values - ends[0].values, ends[1].values - read.values)
     for depth, (shares, known) in found.items():
         here = (read.domain.level == int(depth)) & ends[0].known

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import gammaln
 
+import congenial as cg
 from congenial.domain.tree import Tree
 from congenial.errors import UnsupportedError
 from congenial.kernels.numerics import laws
+from congenial.sum_network import count_tables
 from congenial.sum_network.count_tables import fill_priors, prior_tilts, share_priors
 from congenial.sum_network.forest import of_tree
 from congenial.sum_network.marginals import marginal
@@ -90,3 +92,11 @@ def test_a_leaf_that_is_either_empty_or_far_from_it_is_refused():
     zero[TREE.leaves[0]] = 21.0
     with pytest.raises(UnsupportedError, match="by 21 nats for its zeros"):
         prior_tilts(of_tree(TREE), share_priors(unary, a, b, center, zero))
+
+
+def test_tables_beyond_the_limit_are_refused_with_the_limits(monkeypatch):
+    monkeypatch.setattr(count_tables, "_MEMORY_LIMIT", 1 << 4)
+    noise = cg.Additive(cg.DiscreteLaplace(2.0), TREE)
+    law = cg.posterior([9, 4, 5, 2, 3], noise, cg.consistent(TREE), "poisson")
+    with pytest.raises(UnsupportedError, match=r"and the limits are 0\.0 GiB and 3e\+11; use"):
+        law.sample()

@@ -92,7 +92,8 @@ def test_windows_that_would_be_too_large_are_widened_less(monkeypatch):
     assert work[1] < doubled
     # where the first windows are too much already, nothing helps
     monkeypatch.setattr(extremes, "_WORK_LIMIT", int(work[0]) - 1)
-    with pytest.raises(UnsupportedError, match="products"):
+    limits = rf"products, and the limits are 1\.0 GiB and {int(work[0]) - 1:.0g}; use less noise"
+    with pytest.raises(UnsupportedError, match=limits.replace("+", r"\+")):
         cg.inference.inverted_intervals(mechanism, z)
 
 

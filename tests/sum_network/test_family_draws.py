@@ -59,7 +59,7 @@ def inaccurate(sums, factor):
     unit, factors = doubt.unit.copy(), np.zeros_like(doubt.factor)
     for v in np.flatnonzero(doubt.factor > 0.0):
         own = table[tables.place[v] : tables.place[v] + tables.size[v]]
-        own[:] = own * np.where(np.arange(own.size) % 2, 0.55, 0.95)
+        own[:] = own * np.where(np.arange(own.size) % 3, 0.55, 0.95)
         unit[v] *= 0.5
         factors[v] = factor
     return replace(

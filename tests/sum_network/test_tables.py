@@ -133,3 +133,12 @@ def test_windows_are_not_widened_for_errors_of_transforms():
     pinned = cg.consistent(tree) & cg.exactly([0])
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(400.0), tree), pinned)
     assert conditioned.error_bound < 1e-10
+
+
+def test_tables_beyond_the_limit_are_refused_with_the_limit(monkeypatch):
+    monkeypatch.setattr(exact, "_MEMORY_LIMIT", 1 << 8)
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    law = cg.condition(cg.Additive(cg.DiscreteLaplace(20.0), tree), cg.consistent(tree))
+    limit = r"needs \d+\.\d GiB of tables, and the limit is 0\.0 GiB; use smaller noise scales"
+    with pytest.raises(cg.errors.UnsupportedError, match=limit):
+        law.sample([5, 2, 3])

@@ -40,6 +40,7 @@ from congenial.invariants.resolved import ResolvedInvariant, hull
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.types import BoolArray, FloatArray
+from congenial.wording import html_facts
 
 __all__ = [
     "Guarantee",
@@ -75,7 +76,7 @@ class Moves:
     pairs: Pairs | None  # The loss that bounds add for each pair; None if bounds add none.
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee:
     """A differential privacy guarantee and everything it depends on.
 
@@ -177,6 +178,26 @@ class Guarantee:
     def __str__(self) -> str:
         """Return the sentence."""
         return self.sentence
+
+    def __repr__(self) -> str:
+        rho = "" if self.rho is None else f", rho={self.rho:.6g}"
+        return (
+            f"Guarantee(epsilon={self.epsilon:.6g}, delta={self.delta:.2g}{rho}, "
+            f"neighbours={self.neighbours!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "epsilon": f"{self.epsilon:.6g}",
+            "delta": f"{self.delta:.2g}",
+            **({} if self.rho is None else {"rho (zCDP)": f"{self.rho:.6g}"}),
+            "neighbours": self.neighbours,
+            "records that change": self.records,
+            "epsilon before bounds": f"{self.base_epsilon:.6g}",
+            "gamma": f"{self.gamma:.6g} ({self.gamma_source})",
+            "not protected": "; ".join(self.unprotected) or "nothing is published exactly",
+        }
+        return html_facts("Guarantee", facts, (self.sentence,))
 
 
 def with_sampler_error(epsilon: float, delta: float, error: float) -> float:

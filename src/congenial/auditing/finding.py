@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from congenial.accounting.guarantee import Guarantee
 from congenial.namespaces import renamed
 from congenial.types import Values
-from congenial.wording import aligned
+from congenial.wording import aligned, html_table, many
 
 # A dataset as the values of all queries, and another: neighbours.
 Pair = tuple[Values, Values]
 
+# Columns of an audit as a table.
+_HEAD = ("", "check", "found", "stated", "pairs", "outputs")
 LIMITS = (
     "A failed check shows a fault. If all checks pass, no fault was found. Enumerated and computed "
     "checks prove the claim for their own pairs of datasets only; draws can refute a claim but "
@@ -60,7 +62,7 @@ class Finding:
         return self.stated - self.found
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """All findings of an audit; made by `congenial.audit`.
 
@@ -83,10 +85,33 @@ class Audit:
 
     def __str__(self) -> str:
         """Return a line for each finding, and the limits of an audit."""
-        head = ("", "check", "found", "stated", "pairs", "outputs")
-        body = []
-        for f in self.findings:
-            numbers = f"{f.found:.6g}", f"{f.stated:.6g}", f"{f.pairs:,}", f"{f.outputs:,}"
-            body.append(("ok" if f.passed else "FAILED", f.check, *numbers))
-        findings = [f"{f.check}: {f.text}" for f in self.findings]
-        return "\n".join([*aligned((head, *body)), "", *findings, "", LIMITS])
+        return "\n".join([*aligned((_HEAD, *self._rows)), "", *self._texts, "", LIMITS])
+
+    def __repr__(self) -> str:
+        failed = sum(not finding.passed for finding in self.findings)
+        checks = many(len(self.findings), "check")
+        return f"Audit({checks}: {f'{failed} failed' if failed else 'all passed'})"
+
+    def _repr_html_(self) -> str:
+        title = f"Audit of ({self.guarantee.epsilon:.6g}, {self.guarantee.delta:.2g})"
+        notes = (*self._texts, LIMITS)
+        return html_table(title, _HEAD, self._rows, len(self.findings), notes)
+
+    @property
+    def _rows(self) -> list[tuple[str, ...]]:
+        """The numbers of each finding, as text."""
+        return [
+            (
+                "ok" if f.passed else "FAILED",
+                f.check,
+                f"{f.found:.6g}",
+                f"{f.stated:.6g}",
+                f"{f.pairs:,}",
+                f"{f.outputs:,}",
+            )
+            for f in self.findings
+        ]
+
+    @property
+    def _texts(self) -> list[str]:
+        return [f"{f.check}: {f.text}" for f in self.findings]

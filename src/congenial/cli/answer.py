@@ -88,7 +88,6 @@ def _usage(error: click.ClickException, name: str) -> str:
     text = " ".join(line.strip() for line in error.format_message().splitlines()).rstrip(".")
     text = re.sub(r"\. Did you mean (.+)\?$", r" (did you mean \1?)", text)
     text = text.replace(". Choose from: ", ", one of ")
-    text = text.replace("is not a valid integer range", "is not an integer")
     text = text.replace("is not a valid float range", "is not a number")
     if ";" in text:  # our own messages have a remedy after a semicolon
         return f"{text}."

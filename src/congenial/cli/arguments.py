@@ -2,9 +2,36 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import Any
 
 import click
+
+# Most digits of a whole number that is written with an exponent.
+_DIGITS = 30
+
+
+class WholeNumber(click.IntRange):
+    """A whole number in a range; 1e6 and 1_000_000 are ways to write a million."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read a number, and check its range."""
+        if isinstance(value, str):
+            try:
+                number = Decimal(value)
+            except InvalidOperation:
+                number = Decimal("nan")
+            small = number.is_finite() and number.adjusted() < _DIGITS
+            if not small or number != number.to_integral_value():
+                self.fail(
+                    f"{value!r} is not a whole number; give one such as 1000000 or 1e6.",
+                    param,
+                    ctx,
+                )
+            value = int(number)
+        return super().convert(value, param, ctx)
+
 
 NEIGHBOURS = ("substitute", "add-remove")
 METHODS = ("conditioning", "imaging", "topdown", "posterior")
@@ -15,7 +42,7 @@ LEDGER = click.argument("ledger", type=PATH)
 # Counts that simulated releases start from.
 TOTAL = click.option(
     "--total",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     help="Number of records in the made-up counts; by default 20 for each leaf.",
 )
 COUNTS = click.option(

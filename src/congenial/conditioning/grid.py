@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.conditioning.chains import CHAINS, Draw, Info
-from congenial.conditioning.laws.conditional import ConditionalMechanism
+from congenial.conditioning.laws.conditional import ConditionalMechanism, PlotsMarginals
 from congenial.conditioning.laws.questions import checked_rows
 from congenial.conditioning.mixtures import Mixture
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
@@ -32,7 +32,7 @@ from congenial.types import FloatArray, IntArray, Values
 
 
 @dataclass(frozen=True, eq=False)
-class OnGrid:
+class OnGrid(PlotsMarginals):
     """A mechanism with noise on a grid, conditioned on an invariant; made by `condition`.
 
     Attributes

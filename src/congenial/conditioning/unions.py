@@ -17,6 +17,7 @@ from congenial.accounting.guarantee import (
     with_sampler_error,
 )
 from congenial.accounting.loss.inequalities import TRIVIAL
+from congenial.conditioning.laws.conditional import PlotsMarginals
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import checked_rows
 from congenial.conditioning.mixtures import check_alike, draw_mixed
@@ -38,7 +39,7 @@ _NEVER = 200.0
 
 
 @dataclass(frozen=True, eq=False)
-class ConditionedMixture:
+class ConditionedMixture(PlotsMarginals):
     """A mixture of conditional mechanisms, part i weighted by its probability of the invariant.
 
     Made by `congenial.condition` from a mixture, ``sum_i w_i M_i``, whose conditional law is the

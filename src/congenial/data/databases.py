@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +26,7 @@ from congenial.data.sources import (
     describe,
     identifier,
     literal,
+    no_view,
 )
 from congenial.durability.signals import uninterrupted
 from congenial.errors import DataError
@@ -33,6 +34,10 @@ from congenial.plan.sections import DATABASES
 from congenial.wording import nearest, show
 
 T = TypeVar("T")
+# The tables and views of an attached file.
+_NAMES = (
+    "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = 'source'"
+)
 # Number of rows that pass through Python in one batch.
 BATCH = 100_000
 # Below this, an integer in a REAL column is exact, and is written without a decimal point.
@@ -62,21 +67,23 @@ def tables_in(connection: Connection, file: Path, source: str) -> list[tuple[str
         f"data.source is {show(source)}, which cannot be opened as a DuckDB or SQLite database; "
         "give a whole database that no other program is writing to",
     )
-    names = connection.execute(
-        "SELECT table_schema, table_name FROM information_schema.tables "
-        "WHERE table_catalog = 'source' ORDER BY ALL"
-    ).fetchall()
-    return [(str(schema), str(name)) for schema, name in names]
+    return [
+        (str(schema), str(name))
+        for schema, name in connection.execute(f"{_NAMES} ORDER BY ALL").fetchall()
+    ]
 
 
 def attach(connection: Connection, file: Path, source: str, table: str) -> Relation:
     """Open a table of a DuckDB file, read-only."""
     names = tables_in(connection, file, source)
+    views = connection.execute(f"{_NAMES} AND table_type = 'VIEW'").fetchall()
     for schema, name in names:
         if table in (name, f"{schema}.{name}"):
             sql = f"source.{identifier(schema)}.{identifier(name)}"
-            shown = f"the table {show(table)}"
-            return describe(connection, sql, shown, f"{shown} cannot be read; rebuild it")
+            is_view = (schema, name) in views
+            shown = f"the {'view' if is_view else 'table'} {show(table)}"
+            failure = no_view(shown) if is_view else f"{shown} cannot be read; rebuild it"
+            return replace(describe(connection, sql, shown, failure), is_view=is_view)
     raise no_table(source, table, [name for _, name in names])
 
 

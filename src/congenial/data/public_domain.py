@@ -24,6 +24,7 @@ from congenial.data.sources import (
     literal,
     locate,
     name_of,
+    no_view,
     open_files,
     restrict,
     with_types,
@@ -112,6 +113,8 @@ def open_public(
 
 def unreadable(table: Relation) -> str:
     """Return the error for a table that cannot be read to its end."""
+    if table.is_view:
+        return no_view(table.shown)
     return (
         f"{table.shown} could not be read to its end, since a row does not have the header's "
         "columns or the file is damaged; mend it"
@@ -291,6 +294,15 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
             which = f"the {levels[depth]} {name!r}" if public else f"a {levels[depth]}"
             both = " and ".join(repr("/".join(map(str, path))) for path in (first, last))
             under = f" ({both})" if public else ""
+            if _reversed(connection, columns[depth - 1], columns[depth]):
+                sorted_levels = _by_names(connection, levels, columns)
+                raise DataError(
+                    f"{shown} puts {which} under two parents{under}, and every "
+                    f"{levels[depth - 1]} has one {levels[depth]}, so that hierarchy.levels seems "
+                    "not to go from coarse to fine; give hierarchy.levels = "
+                    f"{sorted_levels}, or say hierarchy.names_repeat = true if these are "
+                    "different nodes of one name."
+                )
             raise DataError(
                 f"{shown} puts {which} under two parents{under}; give it one, or say "
                 "hierarchy.names_repeat = true if these are different nodes of one name."
@@ -309,6 +321,22 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
             "release needs at least one."
         )
     return [np.asarray(column, dtype=object) for column in listed]
+
+
+def _reversed(connection: Connection, upper: str, lower: str) -> bool:
+    """Whether every name of a level has one name below it, so that the two seem to be swapped."""
+    pairs = f"SELECT DISTINCT {upper}, {lower} FROM domain"
+    names = f"SELECT count(DISTINCT {upper}) FROM domain"
+    return bool(
+        ask(connection, f"SELECT ({names}) = (SELECT count(*) FROM ({pairs}))", BROKEN)[0][0]
+    )
+
+
+def _by_names(connection: Connection, levels: Sequence[str], columns: Sequence[str]) -> list[str]:
+    """Order levels by their number of different names, the fewest first."""
+    counts = ", ".join(f"count(DISTINCT {column})" for column in columns)
+    [sizes] = ask(connection, f"SELECT {counts} FROM domain", BROKEN)
+    return [level for _, level in sorted(zip(sizes, levels, strict=True), key=lambda one: one[0])]
 
 
 def _check_size(connection: Connection, columns: Sequence[str], shown: str) -> None:

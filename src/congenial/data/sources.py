@@ -57,6 +57,7 @@ class Relation:
     columns: dict[str, str]  # DuckDB type of each column.
     shown: str  # Its name in messages.
     weight: str = "1"  # SQL of the number of records that a row stands for.
+    is_view: bool = False  # Whether it is a view of a database, whose query may fail.
 
     def check_column(self, column: str, key: str) -> None:
         """Refuse a column that is not here; `key` is the plan's key that names it."""
@@ -331,6 +332,14 @@ def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Re
     """Look up the columns of a table expression, as it may follow FROM."""
     rows = ask(connection, f"DESCRIBE SELECT * FROM {sql}", otherwise)
     return Relation(sql, {str(r[0]): str(r[1]) for r in rows}, shown)
+
+
+def no_view(shown: str) -> str:
+    """Return the error for a view whose query fails."""
+    return (
+        f"{shown} of the database cannot be read, since a view may use tables of its own database "
+        "file only, and no other file; store its rows as a table, or mend its query"
+    )
 
 
 def weighted(table: Relation, column: str) -> Relation:

@@ -14,6 +14,7 @@ from congenial.domain.given import check_values, leaves_of, places_of
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, StructureError
 from congenial.types import BoolArray, IntArray
+from congenial.wording import html_table, many
 
 Margin = tuple[str, ...]
 Groups = Mapping[str, tuple[str, Mapping[str, Sequence[str]]]]
@@ -26,7 +27,7 @@ UNNAMED = "table"
 WHOLE = "whole"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table:
     """Named axes with their values; a record lies in one cell, at one leaf of the geography.
 
@@ -109,6 +110,27 @@ class Table:
             )
         if not self.possible.any():
             raise StructureError("every cell is impossible; leave records some cell.")
+
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{name} ({len(values)})" for name, values in self.axes.items())
+        return f"Table({self.name!r}: {axes}{self._where_counted})"
+
+    @property
+    def _where_counted(self) -> str:
+        """The number of places with cells of their own; empty without a geography."""
+        return "" if self.geography is None else f" at {many(self.areas, 'place')}"
+
+    def _repr_html_(self) -> str:
+        rows = [("axis", name, ", ".join(map(str, values))) for name, values in self.axes.items()]
+        rows += [
+            (f"group of {axis}", name, ", ".join(map(str, parts)))
+            for name, (axis, parts) in self.groups.items()
+        ]
+        cells = int(self.possible.sum())
+        left = self.possible.size - cells
+        note = f"{many(cells, 'cell')}{self._where_counted}"
+        note += f"; {many(left, 'more cell')} cannot hold a record." if left else "."
+        return html_table(f"Table {self.name!r}", ("", "name", "values"), rows, len(rows), (note,))
 
     def _check_group(self, name: str, axis: str, parts: Mapping[str, Sequence[str]]) -> None:
         if axis not in self.axes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,11 +14,15 @@ from congenial.errors import ArgumentError, StructureError
 from congenial.kernels.numerics import trees
 from congenial.kernels.numerics.trees import read_only
 from congenial.types import IntArray
+from congenial.wording import html_table, many
 
 Path = tuple[str, ...]
 
+# Names of a level that a notebook shows.
+_SHOWN_NAMES = 3
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """Nodes in a fixed order, each with at most one parent.
 
@@ -35,7 +39,7 @@ class Tree:
     """
 
     parents: IntArray
-    labels: tuple[str, ...] | None = field(repr=False)
+    labels: tuple[str, ...] | None
 
     @classmethod
     def from_parents(cls, parents: npt.ArrayLike, names: Sequence[str] | None = None) -> Tree:
@@ -132,6 +136,19 @@ class Tree:
     def __len__(self) -> int:
         """Return the number of nodes."""
         return int(self.parents.size)
+
+    def __repr__(self) -> str:
+        return f"Tree({many(len(self), 'node')}, {many(self.depth, 'level')})"
+
+    def _repr_html_(self) -> str:
+        sizes = np.bincount(self.short_level)
+        rows = []
+        for depth, size in enumerate(sizes.tolist()):
+            first = np.flatnonzero(self.short_level == depth)[:_SHOWN_NAMES].tolist()
+            names = ", ".join(self.names[v] for v in first)
+            rows.append((depth, size, names + (", …" if size > len(first) else "")))
+        columns = ("level", "nodes", "first names")
+        return html_table(f"Tree of {many(len(self), 'node')}", columns, rows, len(rows))
 
     @cached_property
     def names(self) -> tuple[str, ...]:

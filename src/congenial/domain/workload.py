@@ -17,12 +17,13 @@ from congenial.domain.table import Margin, Table, margin_names
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError
 from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.wording import html_table, many
 
 MarginLike = str | Sequence[str]
 Asked = tuple[tuple[int, Margin], ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Workload:
     """Margins of one or several tables, at levels of their geography; made by `of`, joined by +.
 
@@ -101,6 +102,24 @@ class Workload:
     def __len__(self) -> int:
         """Return the number of entries."""
         return self.blocks[-1].stop
+
+    def __repr__(self) -> str:
+        names = ", ".join(table.name for table in self.tables)
+        return f"Workload({many(len(self), 'query', 'queries')} of {names})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                block.table.name,
+                block.table.level_names[block.level],
+                " by ".join(block.margin) or "total",
+                block.stop - block.start,
+            )
+            for block in self.blocks
+        ]
+        columns = ("table", "level", "margin", "queries")
+        title = f"Workload of {many(len(self), 'query', 'queries')}"
+        return html_table(title, columns, rows, len(rows))
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from congenial.errors import ArgumentError
+from congenial.wording import MOST_ROWS, aligned, cell_text, html_table, left_out
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -14,9 +15,12 @@ if TYPE_CHECKING:
 Cell = str | int | float | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Exhibit:
-    """A table of a study."""
+    """A table as plain rows; printed, it shows the first of them.
+
+    ``pandas.DataFrame(table.rows, columns=table.columns)`` has the same rows.
+    """
 
     name: str  # Part of the file's name.
     title: str
@@ -32,6 +36,15 @@ class Exhibit:
                     f"a row of table {self.name!r} has {len(row)} cells for {len(self.columns)} "
                     "columns; give one cell a column."
                 )
+
+    def __repr__(self) -> str:
+        """Lay the first rows out as lines of text, under the title."""
+        shown = [list(map(cell_text, row)) for row in self.rows[:MOST_ROWS]]
+        notes = (*left_out(len(shown), len(self.rows)), *self.notes)
+        return "\n".join([self.title, *aligned([self.columns, *shown]), *notes])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title, self.columns, self.rows, len(self.rows), self.notes)
 
     def column(self, name: str) -> tuple[Cell, ...]:
         """Cells of one column."""

@@ -7,7 +7,8 @@ import importlib.util
 import io
 
 from congenial.errors import UnsupportedError
-from congenial.exhibits.exhibit import Cell, Exhibit, Figure
+from congenial.exhibits.exhibit import Exhibit, Figure
+from congenial.wording import cell_text
 
 # Libraries that figures, projections and searches of studies need.
 NEEDED = ("matplotlib", "piqp", "scipy")
@@ -33,16 +34,11 @@ def as_rows(table: Exhibit, digits: int = 4) -> str:
         "| " + " | ".join(table.columns) + " |",
         "| " + " | ".join("---:" if right else "---" for right in numeric) + " |",
     ]
-    lines += ["| " + " | ".join(_short(cell, digits) for cell in row) + " |" for row in table.rows]
+    lines += [
+        "| " + " | ".join(cell_text(cell, digits).replace("|", "\\|") for cell in row) + " |"
+        for row in table.rows
+    ]
     return "\n".join(lines)
-
-
-def _short(cell: Cell, digits: int) -> str:
-    if isinstance(cell, float):
-        return f"{cell:.{digits}g}"
-    if isinstance(cell, int) and not isinstance(cell, bool):
-        return f"{cell:,}"
-    return "" if cell is None else str(cell).replace("|", "\\|")
 
 
 def as_csv(table: Exhibit) -> str:

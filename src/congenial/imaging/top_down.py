@@ -166,10 +166,14 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
         If the invariant has linear conditions besides the tree, or a leaf is not measured.
     """
     domain = mechanism.domain if isinstance(mechanism, Additive) else None
-    if domain is None or mechanism.granularity != 1.0:
+    if domain is None:
         raise ArgumentError(
-            "topdown_image needs integer noise on a tree or a workload; give Additive(noise, tree) "
-            "with a noise of granularity 1."
+            "topdown_image needs noise on a tree or a workload; give Additive(noise, tree)."
+        )
+    if mechanism.granularity != 1.0:
+        raise ArgumentError(
+            f"the noise has granularity {mechanism.granularity:g}, and topdown_image releases "
+            "integers; give noise of granularity 1."
         )
     return descending(mechanism, _covered(invariant, domain, mechanism.tree, whole=True))
 

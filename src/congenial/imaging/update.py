@@ -163,11 +163,7 @@ class Imaged(Moved):
         """Say how a release is drawn, and why so."""
         resolved, norm = self.resolved, self.norm.upper()
         found = self.projector.forest
-        how = (
-            self._general_way
-            if found is None
-            else f"an exact {norm} dynamic programme on a forest of {len(found[0].tree)} nodes"
-        )
+        how = self._general_way if found is None else f"an exact {norm} dynamic programme"
         whole = " and then rounds to integers that still add up" if self.integer else ""
         if self.norm == "l1" and self.integer:
             whole = " over the integers"

@@ -37,8 +37,8 @@ REFUSED = (NumericalError, InfeasibleError, UnsupportedError, MemoryError)
 # 3.3 million sparse cells of Washington's blocks at scale 20.
 MOST_WORK = 4e11
 _NO_TREE = (
-    "the best table is one of integers on a tree; give noise of granularity 1 on a tree that adds "
-    "up."
+    "the best table needs counts that form a tree; impose consistent(tree), and of a workload ask "
+    "for margins each of which divides the one before."
 )
 
 
@@ -64,8 +64,13 @@ class BestTable(Moved):
 
     def __post_init__(self) -> None:
         """Check that the counts are integers on a tree."""
-        if self.mechanism.granularity != 1.0 or self.resolved.tree is None:
+        if self.resolved.tree is None:
             raise UnsupportedError(_NO_TREE)
+        if self.mechanism.granularity != 1.0:
+            raise UnsupportedError(
+                f"the noise has granularity {self.mechanism.granularity:g}, and the best table has "
+                "integers; give noise of granularity 1."
+            )
 
     @property
     def whole(self) -> bool:

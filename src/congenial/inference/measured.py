@@ -134,8 +134,9 @@ def pose_resolved(
     tree = resolved.tree
     if tree is None or resolved.equalities[1].size or resolved.n_inequalities:
         raise UnsupportedError(
-            "posteriors need a tree that adds up; impose consistent(tree), and make the sums of "
-            "linear() nodes of it."
+            "posteriors need a tree that adds up; impose consistent(tree), make the sums of "
+            "linear() nodes of it, and of a workload ask for margins each of which divides the one "
+            "before."
         )
     measured = np.isfinite(mechanism.scales)
     values = _measurements(y, measured | resolved.pinned, resolved)

@@ -84,8 +84,9 @@ def least_absolute(
         offset = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
         if offset[-1] > _MEMORY_LIMIT:
             raise UnsupportedError(
-                f"the best table would need {offset[-1] * 8 / 2**30:.1f} GiB, beyond the limit of "
-                f"{_MEMORY_LIMIT * 8 / 2**30:.0f}; use loss='l2', or measurements with less noise."
+                f"the best table needs {offset[-1] * 8 / 2**30:.1f} GiB, and the limit is "
+                f"{_MEMORY_LIMIT * 8 / 2**30:.1f} GiB; use loss='l2', or measurements with less "
+                "noise."
             )
         slopes = 2.0 * chances(first, size) - 1.0
         if weights is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from congenial import sum_network
 from congenial.conditioning.chains import arviz_for
 from congenial.errors import ArgumentError, UnsupportedError
+from congenial.exhibits.plots import axes_or_new, draw_law
 from congenial.imaging.closest import project
 from congenial.inference import evidence, exports
 from congenial.inference.evidence import Gradient
@@ -29,6 +30,10 @@ from congenial.invariants.written import Invariant, bounds, consistent
 from congenial.noise.additive import Additive, checked_alpha, checked_size, checked_together
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
+from congenial.wording import html_facts, many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 PriorName = Literal["flat", "poisson", "negative-binomial", "dirichlet-tree"]
 PRIORS = get_args(PriorName)
@@ -135,7 +140,7 @@ def posterior(
     return Posterior(problem, None if flat else fit(problem, prior))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
     """The law of a tree's true counts given noisy measurements, from `congenial.posterior`.
 
@@ -155,6 +160,26 @@ class Posterior:
     def n(self) -> int:
         """Number of nodes."""
         return len(self.problem.tree)
+
+    def __repr__(self) -> str:
+        measured = many(int(self.problem.measured.sum()), "measurement")
+        return f"Posterior({many(self.n, 'count')}, {measured}, {self._prior_text})"
+
+    def _repr_html_(self) -> str:
+        problem = self.problem
+        facts: dict[str, object] = {
+            "counts": self.n,
+            "measurements": int(problem.measured.sum()),
+            "exact counts": int(problem.pinned.sum()),
+            "noise": problem.mechanism.noise.name,
+            "prior": self._prior_text,
+        }
+        about = "summary() has the mean, median and interval of every count; sample() draws them."
+        return html_facts("Posterior", facts, (about,))
+
+    @property
+    def _prior_text(self) -> str:
+        return "flat prior" if self.prior is None else f"prior {type(self.prior).__name__}"
 
     @cached_property
     def error_bound(self) -> float:
@@ -198,6 +223,38 @@ class Posterior:
         probabilities : ndarray of float64, shape (k,)
         """
         return self._law.marginal(self.problem.tree.find(node))
+
+    def plot(self, node: int | str, *, alpha: float = 0.1, ax: Axes | None = None) -> Axes:
+        """Plot the law of the count at a node, see `marginal`.
+
+        Parameters
+        ----------
+        node : int or str
+        alpha : float
+            The counts of `interval` are darker.
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such node, or alpha is not between 0 and 1.
+        UnsupportedError
+            If Matplotlib is not installed.
+        """
+        checked_alpha(alpha)
+        ax, (values, probabilities) = axes_or_new(ax), self.marginal(node)
+        ends = sum_network.interval_and_reach(values, probabilities, alpha)[:2]
+        tree, names = self.problem.tree, self.problem.names
+        at = tree.find(node)
+        name = names[at] if names else "/".join(tree.path(at))
+        title = f"Law of the true count of {name}, given the measurements"
+        text = f"{100 * (1.0 - alpha):g}% interval, {ends[0]:,} to {ends[1]:,}"
+        return draw_law(ax, values, probabilities, title, ends, text, "true count")
 
     def summary(self, alpha: float = 0.1) -> Summary:
         """Exact mean, standard deviation, median and interval of every node, in one pass."""

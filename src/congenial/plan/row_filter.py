@@ -78,7 +78,10 @@ _DEEPEST = 100  # Levels of nesting.
 # Factor, or number of characters, by which calls may lengthen a text; it must fit in memory.
 _WIDEST = 10_000
 _SIMPLER = "give the lookup a column that says which rows count, and compare that"
-_REMEDY = "give one condition on the columns of a row, such as 'hour < 12 AND zone <= 263'"
+_REMEDY = (
+    "give one condition on the columns of a row, with text in single quotes, such as "
+    "\"hour < 12 AND borough = 'New York'\""
+)
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,12 @@ class Condition:
         folded = {c.casefold() for c in known}
         for column in self.columns:
             if column not in folded:
+                spelt = re.search(rf"(?<!\w){re.escape(column)}(?!\w)", self.text, re.IGNORECASE)
+                name = column if spelt is None else spelt[0]
                 raise DataError(
-                    f"data.where is {show(self.text)} and names {column!r}, which is no column of "
-                    f"{holder}; its columns are {', '.join(known)}."
+                    f"data.where is {show(self.text)} and names {name!r}, which is no column of "
+                    f"{holder}; its columns are {', '.join(known)}, and text stands in single "
+                    f"quotes: '{name}'."
                 )
 
 

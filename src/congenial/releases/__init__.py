@@ -4,7 +4,8 @@
 error margins known before the draw; `shared_facts` the hash that the ledger compares; `intervals`
 those of the counts drawn; `specification` the statement as numbers, `sentences` the same as text,
 `certificate` the same as a file; `rows`, `measurements` and `directory` the other files, which
-`atomic_directory` puts in place at once. `reading` goes back; `format_1` reads older certificates.
+`atomic_directory` puts in place at once. `reading` goes back; `format_1` reads older certificates,
+and `margin_views` lays one margin out, places by cells.
 
 Offered: `making.release`, `model.build_model`, `reading.read_release`, `reading.Release`,
 `certificate.Certificate`.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import narwhals as nw
@@ -17,8 +17,10 @@ import numpy.typing as npt
 from congenial.accounting.mechanism import Certified
 from congenial.conditioning.chains import arviz_for
 from congenial.domain.tree import Tree
-from congenial.domain.workload import Workload
+from congenial.domain.workload import MarginLike, Workload
 from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
+from congenial.exhibits.exhibit import Exhibit
+from congenial.exhibits.plots import axes_or_new, draw_bars, draw_icicle
 from congenial.inference import exports
 from congenial.inference.best_table import BestTable
 from congenial.inference.posteriors import Posterior, PriorName, posterior
@@ -35,11 +37,16 @@ from congenial.releases.accuracy import margins
 from congenial.releases.certificate import Certificate, read_certificate, stated_plan
 from congenial.releases.file_table import Column, Columns, FileTable, Numbers, different
 from congenial.releases.intervals import interval_columns, intervals, posterior_of_table
+from congenial.releases.margin_views import as_bars, as_icicle, as_table, view_of
 from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
 from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import columns_of, tree_of, workload_of
 from congenial.releases.sentences import about_intervals
-from congenial.types import IntArray
+from congenial.types import FloatArray, IntArray
+from congenial.wording import MOST_ROWS, html_facts, html_table, many
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # A larger count shows a damaged file. Sums of 1,023 counts of this size fit into 64 bits.
 _MOST = 2**53
@@ -64,8 +71,8 @@ class Release:
         The nodes, or the queries of a table, in the order of the released table.
     values : ndarray of int64, shape (n,)
         Released counts.
-    table : FileTable
-        The released table, from its Parquet file.
+    rows : FileTable
+        All rows and columns of the released table, from its Parquet file; `table` has one margin.
     measured : FileTable or None
         The measurements, from their Parquet file; None if they are not published.
     """
@@ -75,14 +82,39 @@ class Release:
     plan: Plan
     domain: Tree | Workload
     values: IntArray
-    table: FileTable
+    rows: FileTable
     measured: FileTable | None
     contents = renamed("contents", "the release itself", lambda release: release)
-    parquet = renamed("parquet", "table")
+    parquet = renamed("parquet", "rows")
 
     def __repr__(self) -> str:
-        # the tables would take thousands of lines in a notebook
-        return f"Release(directory={self.directory!r})"
+        stamp = "" if self.certificate.stamp is None else f", {self.certificate.stamp}"
+        counts = f"{many(len(self.domain), 'count')}, epsilon {self._epsilon}"
+        return f"Release({str(self.directory)!r}: {counts}{stamp})"
+
+    def _repr_html_(self) -> str:
+        certificate = self.certificate
+        facts: dict[str, object] = {
+            "counts": len(self.domain),
+            "levels": ", ".join(self.plan.place_names),
+            "method": self.plan.method.name,
+            "epsilon": self._epsilon,
+            "delta": f"{certificate.guarantee.delta:.2g}",
+            "made": certificate.made,
+        }
+        # the true counts of a simulation are in no notebook
+        names = [name for name, _ in self.rows.columns if name != "truth"]
+        first = self.rows.take(np.arange(min(len(self.rows), MOST_ROWS)))
+        rows = list(zip(*map(first.column, names), strict=True))
+        return html_facts(
+            f"Release {self.directory.name}",
+            facts,
+            (*filter(None, [certificate.stamp]), certificate.sentence),
+        ) + html_table("Released counts", names, rows, len(self.rows))
+
+    @property
+    def _epsilon(self) -> str:
+        return f"{self.certificate.guarantee.epsilon:.6g}"
 
     @property
     def tree(self) -> Tree:
@@ -109,6 +141,133 @@ class Release:
     def value(self, node: int | str) -> int:
         """Released count at a node, given by its index, name or path."""
         return int(self.values[self.tree.find(node)])
+
+    def table(
+        self,
+        margin: MarginLike = (),
+        level: str | int | None = None,
+        *,
+        table: str | None = None,
+    ) -> Exhibit:
+        """Released counts of one margin at one level, as a plain table.
+
+        Parameters
+        ----------
+        margin : tuple of str, or str
+            Attributes or groups, such as ``("sex", "age")``, or as in the plan, "sex by age". The
+            total by default. A release of a tree has no other.
+        level : str or int, optional
+            A level of the hierarchy by name or depth. By default, the coarsest with more than one
+            count of the margin.
+        table : str, optional
+            Name of the table; needed if the release has several.
+
+        Returns
+        -------
+        Exhibit
+            A row for each place, with its path in the first columns; then a column for each cell
+            of the margin, in the order of the plan's attributes, or one named "value" for a tree.
+            A cell that cannot hold a record has None. The same rows in pandas are
+            ``pandas.DataFrame(found.rows, columns=found.columns)``.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such margin, level or table, or the release does not have the margin at
+            that level.
+
+        Examples
+        --------
+        >>> import congenial as cg
+        >>> cg.read_release("release").table(level="borough").columns
+        ('root', 'borough', 'value')
+        """
+        places = self.plan.place_names
+        view = view_of(self.domain, places, margin, level, table)
+        return as_table(view, places, self.values)
+
+    def plot(
+        self,
+        margin: MarginLike = (),
+        level: str | int | None = None,
+        *,
+        table: str | None = None,
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Plot the released counts of one margin at one level, with their intervals.
+
+        Parameters
+        ----------
+        margin, level, table
+            As of `table`. Of more than 60 counts, the plot has the places with the largest.
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ArgumentError
+            As `table` does.
+        UnsupportedError
+            If the margin has more than 60 cells, or Matplotlib is not installed.
+        """
+        view = view_of(self.domain, self.plan.place_names, margin, level, table)
+        text = f"{100 * self.plan.accuracy.confidence:g}% interval of the true count"
+        bars = as_bars(view, self.values, self._ends, text)
+        ax = axes_or_new(ax, bars.values.size)
+        return draw_bars(ax, replace(bars, title=self._stamped(bars.title)))
+
+    def plot_errors(self, *, table: str | None = None, ax: Axes | None = None) -> Axes:
+        """Plot how far off the released totals may be, level by level, as an icicle.
+
+        Each row is a level. Each rectangle is a place, as wide as its released count and below the
+        place that contains it. Its colour is half the width of its interval over the count. Below
+        the level's name is the median of half the widths. A level of more than 2,000 places ends
+        the plot.
+
+        Parameters
+        ----------
+        table : str, optional
+            Name of the table; needed if the release has several.
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such table, or the release does not have the total of all places.
+        UnsupportedError
+            If no total has an interval, or Matplotlib is not installed.
+        """
+        rows = as_icicle(self.domain, self.plan.place_names, table, self.values, self._ends)
+        if not any(row.known.any() for row in rows):
+            basis = self.certificate.accuracy.basis
+            text = about_intervals(basis, self.plan.accuracy.confidence)
+            raise UnsupportedError(f"the release has no interval for any total. {text}")
+        counts = "released counts" if table is None else f"the released counts of {table}"
+        title = f"{100 * self.plan.accuracy.confidence:g}% intervals of {counts}, by level"
+        return draw_icicle(axes_or_new(ax), self._stamped(title), rows)
+
+    @property
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the intervals, each of shape (n,); NaN where a count has none."""
+        lower, upper = (self.rows.numbers(end) for end in ("lower", "upper"))
+        return (
+            np.where(lower.known, lower.values, np.nan),
+            np.where(upper.known, upper.values, np.nan),
+        )
+
+    def _stamped(self, title: str) -> str:
+        """Put the stamp of a simulation before a title."""
+        stamp = self.certificate.stamp
+        return title if stamp is None else f"{stamp}: {title}"
 
     @cached_property
     def model(self) -> Model:
@@ -269,7 +428,7 @@ class Release:
     @property
     def _columns(self) -> dict[str, tuple[str, Column]]:
         """Type and entries of each column of the table, and of the measurements."""
-        tables = [self.table] if self.measured is None else [self.table, self.measured]
+        tables = [self.rows] if self.measured is None else [self.rows, self.measured]
         return {
             name: (kind, column)
             for table in tables

@@ -124,7 +124,7 @@ def embedded(
     rank[order] = np.arange(order.size)
     parents, shown = _shown_in(domain) if names is None else names
     above = parents[order]
-    lower, upper = (release.table.numbers(end).take(order).objects() for end in ("lower", "upper"))
+    lower, upper = (release.rows.numbers(end).take(order).objects() for end in ("lower", "upper"))
     measured = _measured(release)
     more = None
     if beside is not None:
@@ -234,7 +234,7 @@ def _reach(release: Release) -> FloatArray:
     """Distance from each released count to the farther end of its interval; inf without one."""
     ends = [
         np.where(numbers.known, numbers.values, np.inf)
-        for numbers in map(release.table.numbers, ("lower", "upper"))
+        for numbers in map(release.rows.numbers, ("lower", "upper"))
     ]
     return np.asarray(
         np.maximum(np.abs(release.values - ends[0]), np.abs(ends[1] - release.values))

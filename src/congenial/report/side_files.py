@@ -67,7 +67,7 @@ def side_files(
     keys = _places(domain, rest, paths)
     # JavaScript orders text by units of UTF-16
     order = sorted(range(rest.size), key=lambda at: (keys[at].encode("utf-16-be"), at))
-    lower, upper = (release.table.numbers(end).objects() for end in ("lower", "upper"))
+    lower, upper = (release.rows.numbers(end).objects() for end in ("lower", "upper"))
     exact = release.model.determined
     scripts, first = [], []
     for number, start in enumerate(range(0, rest.size, EACH)):

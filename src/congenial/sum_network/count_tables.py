@@ -179,9 +179,11 @@ class _Own:
         entries, products = float(width.sum()), float(self.network.products(width).sum())
         if entries > _MEMORY_LIMIT or spent + products > limit:
             raise UnsupportedError(
-                f"the posterior would need {entries * 8 / 2**30:.1f} GiB of tables and "
-                f"{spent + products:.0g} products; use measurements with less noise, measure "
-                "inner nodes too, give a prior nearer to the measurements, or take the flat one."
+                f"the posterior needs {entries * 8 / 2**30:.1f} GiB of tables and "
+                f"{spent + products:.0g} products, and the limits are "
+                f"{_MEMORY_LIMIT * 8 / 2**30:.1f} GiB and {limit:.0g}; use measurements with less "
+                "noise, measure inner nodes too, give a prior nearer to the measurements, or take "
+                "the flat one."
             )
         return products
 

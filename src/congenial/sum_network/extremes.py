@@ -160,8 +160,9 @@ class _Messages:
             )
         if width.sum() > _MEMORY_LIMIT or self.work > _WORK_LIMIT:
             raise UnsupportedError(
-                f"the intervals would need {2 * float(width.sum()) * 8 / 2**30:.1f} GiB of tables "
-                f"and {self.work:.0g} products; use less noise, or fewer leaves near their bounds."
+                f"the intervals need {2 * float(width.sum()) * 8 / 2**30:.1f} GiB of tables and "
+                f"{self.work:.0g} products, and the limits are {2 * _MEMORY_LIMIT * 8 / 2**30:.1f} "
+                f"GiB and {_WORK_LIMIT:.0g}; use less noise, or fewer leaves near their bounds."
             )
         self.lost = np.zeros(width.size)
         self.cut, self.free = self._filled(cut), self._filled(free)

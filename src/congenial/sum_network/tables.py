@@ -240,8 +240,8 @@ def _fill(
     total = int(width.sum())
     if total > _MEMORY_LIMIT:
         raise UnsupportedError(
-            f"the exact sampler would need {total * 10 / 2**30:.1f} GiB of tables; the limit is "
-            f"{_MEMORY_LIMIT * 10 / 2**30:.1f} GiB, so use smaller noise scales or fewer queries."
+            f"the exact sampler needs {total * 10 / 2**30:.1f} GiB of tables, and the limit is "
+            f"{_MEMORY_LIMIT * 10 / 2**30:.1f} GiB; use smaller noise scales or fewer queries."
         )
     filled = Messages.empty(*windows)
     plain, off_by = _plain_sums(network, width, spare)

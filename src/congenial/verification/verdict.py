@@ -127,7 +127,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
     try:
         release = read_files(place, certificate, plan)
-        rows = _compared(release, release.table, files.CSV)
+        rows = _compared(release, release.rows, files.CSV)
         of_measurements = None
         if release.measured is not None:
             of_measurements = _compared(release, release.measured, files.MEASUREMENTS_CSV)
@@ -461,7 +461,7 @@ def check_intervals(release: Release) -> Check:
 def _same_intervals(model: Model, found: Intervals, release: Release) -> bool:
     """Whether a table has the intervals found, except for ties of a posterior."""
     off = {
-        name: np.flatnonzero(different(column, release.table[name]))
+        name: np.flatnonzero(different(column, release.rows[name]))
         for name, column in found.columns.items()
     }
     at = np.union1d(off.pop("lower"), off.pop("upper"))
@@ -469,7 +469,7 @@ def _same_intervals(model: Model, found: Intervals, release: Release) -> bool:
         return False
     if not at.size or not isinstance(found.basis, ByPosterior):
         return not at.size
-    ends = [release.table.numbers(name) for name in ("lower", "upper")]
+    ends = [release.rows.numbers(name) for name in ("lower", "upper")]
     free = model.domain.is_leaf & ~model.determined
     if not free[at].all() or not all(end.known[at].all() for end in ends):
         return False
@@ -489,7 +489,7 @@ def _simulation(place: Path, release: Release) -> Check:
         text = "drawn from the operating system's entropy"
         false = "a file says that this is a simulation and the certificate does not"
         return judged("simulation", not marker.exists(), text, false)
-    shown = [release.table] + ([] if release.measured is None else [release.measured])
+    shown = [release.rows] + ([] if release.measured is None else [release.measured])
     stamped = (
         marker.is_file()
         and marker.read_bytes() == files.MARKER_TEXT.encode()
@@ -497,7 +497,7 @@ def _simulation(place: Path, release: Release) -> Check:
     )
     if stamped and certificate.simulation.with_truth:
         pinned = release.model.resolved.pinned
-        truth = release.table.numbers("truth").values
+        truth = release.rows.numbers("truth").values
         if not (truth[pinned] == release.values[pinned]).all():
             return Check("simulation", False, "an exact count differs from its true count")
         if truth.min() < 0 or not release.domain.is_consistent(truth):

@@ -18,7 +18,7 @@ from congenial.accounting.neighbours.nested import nested_sums
 from congenial.accounting.proofs import proofs_of
 from congenial.auditing.enumerated import enumerated
 from congenial.auditing.space import space_of
-from congenial.errors import PrivacyError
+from congenial.errors import ArgumentError, PrivacyError
 from congenial.invariants.written import resolve_invariant
 
 INF = math.inf
@@ -309,3 +309,18 @@ def test_composition_keeps_the_restriction_to_integer_orders():
     parts = cg.accounting.compose_parallel([one, other])
     assert parts.whole_orders
     assert parts.epsilon == one.epsilon
+
+
+@pytest.mark.parametrize("wrong", ["1e-6", [1e-6], True, math.nan, -1.0])
+def test_a_delta_that_is_no_number_in_range_is_refused(wrong):
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    asked = {"epsilon": 1.0, "neighbours": "substitute"}
+    for ask in (
+        lambda: zcdp_epsilon(1.0, wrong),
+        lambda: zcdp_rho(1.0, wrong),
+        lambda: cg.calibrate(tree, cg.consistent(tree), delta=wrong, **asked),
+    ):
+        with pytest.raises(ArgumentError, match="delta is"):
+            ask()
+    with pytest.raises(ArgumentError, match="rho is"):
+        zcdp_delta(wrong, 1.0)

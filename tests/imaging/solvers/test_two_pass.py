@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
 
 from congenial.domain.tree import Tree
+from congenial.errors import UnsupportedError
 from congenial.imaging.closest import project
+from congenial.imaging.solvers import two_pass
 from congenial.invariants.written import (
     bounds,
     consistent,
@@ -133,3 +135,14 @@ def test_l2_integers_are_the_least_change_from_the_real_solution(problem):
     feasible(z, tree, y, invariant, 0.0)
     points = integer_points(tree, y, invariant, 3, real)
     assert np.abs(z - real).sum() <= np.abs(points - real).sum(axis=1).min() + 1e-4
+
+
+def test_curves_beyond_the_limit_are_refused_with_the_limit_and_no_size_of_an_inner_problem(
+    monkeypatch,
+):
+    monkeypatch.setattr(two_pass, "MOST_POINTS", 1)
+    tree = Tree.from_parents([-1, 0, 0, 1, 1])
+    known = consistent(tree) & nonnegative()
+    with pytest.raises(UnsupportedError, match=r"than the limit of 0\.0 GiB; use") as told:
+        project([5.0, 2.0, 4.0, -1.0, 2.0], known, norm="l1")
+    assert "nodes" not in str(told.value)

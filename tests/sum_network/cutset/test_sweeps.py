@@ -7,6 +7,7 @@ import pytest
 
 import congenial as cg
 from congenial.sum_network.cutset import choose_blocks, compile_sweeps, place_windows, sweep_cost
+from congenial.sum_network.cutset import sweeps as sweeps_module
 from support.sum_networks import margins
 
 pytestmark = pytest.mark.kernels
@@ -27,3 +28,13 @@ def test_the_cost_is_that_of_the_compiled_tables_and_a_sweep_keeps_the_sums():
     assert state.any()
     for row in system.rows:
         assert not sum(a * state[:, v] for v, a in row.items()).any()
+
+
+def test_blocks_beyond_the_limit_are_refused_with_the_limit(monkeypatch):
+    rows = margins(3, 3)
+    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), 9)
+    made = cg.condition(mechanism, cg.linear(rows, rows @ np.arange(9)), sampler="gibbs")
+    blocks, box = choose_blocks(made.sums), place_windows(made.sums, made._weights(np.arange(9)))
+    monkeypatch.setattr(sweeps_module, "_MOST_ENTRIES", 1)
+    with pytest.raises(cg.errors.UnsupportedError, match=r"and the limit is 0\.0 GiB; use"):
+        compile_sweeps(made.sums, blocks, None, box, made._weights(np.arange(9)), 5)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from congenial.cli.answer import DONE, FAILED, Answer, Command, plain
-from congenial.cli.arguments import PLAN
+from congenial.cli.arguments import PLAN, WholeNumber
 from congenial.cli.loading import compile_once, load, progress
 from congenial.durability.signals import uninterrupted
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @PLAN
 @click.option(
     "--draws",
-    type=click.IntRange(min=100),
+    type=WholeNumber(min=100),
     help="Draws from each dataset; by default 50,000, or 6,000 with imaging, and fewer if a "
     "release has more than some hundred counts.",
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--seed",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     default=0,
     show_default=True,
     help="Seed of the draws, which are simulations.",

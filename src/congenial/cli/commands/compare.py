@@ -9,7 +9,7 @@ from typing import Any, Literal
 import click
 
 from congenial.cli.answer import Answer, Command
-from congenial.cli.arguments import COUNTS, PATH, PLAN, TOTAL
+from congenial.cli.arguments import COUNTS, PATH, PLAN, TOTAL, WholeNumber
 from congenial.cli.loading import compile_once, load, progress
 from congenial.durability.signals import uninterrupted
 from congenial.errors import ReleaseError
@@ -29,7 +29,7 @@ from congenial.errors import ReleaseError
 @click.option("--public", is_flag=True, help="Compare on the plan's rows; you declare them public.")
 @click.option(
     "--simulate",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="SEED",
     help="Seed of a comparison on confidential rows (--with-truth). Its result is not private.",
 )
@@ -45,11 +45,11 @@ from congenial.errors import ReleaseError
 )
 @click.option(
     "--replicates",
-    type=click.IntRange(min=2),
+    type=WholeNumber(min=2),
     help="Number of simulated releases by each method: by default 200, and fewer of more than "
     "20,000 counts.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the simulations; 1 by default.")
+@click.option("--seed", type=WholeNumber(min=0), help="Seed of the simulations; 1 by default.")
 @click.option(
     "--out",
     type=PATH,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from congenial.cli.answer import Answer, Command, plain
-from congenial.cli.arguments import PATH, PLAN
+from congenial.cli.arguments import PATH, PLAN, WholeNumber
 from congenial.cli.loading import compile_once, load, progress
 from congenial.durability.signals import uninterrupted
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--out", required=True, type=PATH, help="Directory to make.")
 @click.option(
     "--simulate",
-    type=click.IntRange(min=0),
+    type=WholeNumber(min=0),
     metavar="SEED",
     help="Draw from a seed, reproducibly. The result is not private and is stamped so.",
 )

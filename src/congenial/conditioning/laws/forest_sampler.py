@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from congenial import sum_network
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
+from congenial.conditioning.laws.conditional import PlotsMarginals
 from congenial.conditioning.laws.questions import (
     checked_counts,
     checked_rows,
@@ -41,7 +42,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Conditioned:
+class Conditioned(PlotsMarginals):
     """An additive mechanism conditioned on an invariant (belief revision), drawn exactly.
 
     Made by `congenial.condition`.

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
+from congenial.conditioning.laws.conditional import Normal, PlotsMarginals
 from congenial.conditioning.laws.questions import (
     check_equalities,
     checked_rows,
@@ -26,15 +26,8 @@ from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray
 
 
-class Normal(NamedTuple):
-    """A normal law."""
-
-    mean: float
-    sd: float
-
-
 @dataclass(frozen=True, eq=False)
-class ConditionedGaussian:
+class ConditionedGaussian(PlotsMarginals):
     """Gaussian noise conditioned on linear equalities; made by `congenial.condition`.
 
     Noise given the equalities has the same law as noise projected to the closest solution, with

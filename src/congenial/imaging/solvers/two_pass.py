@@ -108,7 +108,7 @@ def _run(
     )
     if status == two_pass.TOO_LARGE:
         raise UnsupportedError(
-            f"a tree of {z.size} nodes and {task.links.tree.depth} levels needs too much memory to "
-            "project with bounds; use fewer levels, or bound the leaves only."
+            "the projection onto bounds needs more memory than the limit of "
+            f"{MOST_POINTS * 32 / 2**30:.1f} GiB; use fewer levels, or bound the leaves only."
         )
     return z

@@ -240,7 +240,7 @@ def fill_directly(number, families, binomials, laws, base_tilt, placed, found, t
     begins, gaps, counts, base, inverse, tilt = families
     kind, own_inverse, own_tilt, lo, hi = laws
     of, offset, binomial = binomials
-    used, room, widest = 0, 64, np.int64(1)
+    used, room, widest = 0, np.int64(64), np.int64(1)
     for i in range(number.size):
         f = number[i]
         room = max(room, np.int64(placed[f, 1]) + 1)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as Grid
 
+from congenial.errors import ArgumentError
 from congenial.exhibits.exhibit import Cell, Exhibit, Figure
+from congenial.exhibits.plots import axes_or_new, legend_below
 from congenial.plan.sections import LAPLACE
 from congenial.preview.comparison.methods import WAYS
 from congenial.preview.comparison.outcome import QUANTILES, Contender, Refused, Result, SizeError
@@ -54,6 +56,37 @@ class Comparison:
     def __str__(self) -> str:
         """Lay the comparison out as text, for a terminal."""
         return as_text(self)
+
+    def plot(self, what: Literal["errors", "bias"] = "errors", *, ax: Axes | None = None) -> Axes:
+        """Plot the errors of all methods.
+
+        Parameters
+        ----------
+        what : {"errors", "bias"}
+            "errors" has the mean absolute error of a count by level; "bias" the bias by the size of
+            the true count, at the deepest level. Lines are two standard errors long each way.
+        ax : matplotlib.axes.Axes, optional
+            A new figure's by default.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ArgumentError
+            If `what` is neither of the two.
+        UnsupportedError
+            If Matplotlib is not installed.
+        """
+        if what not in ("errors", "bias"):
+            raise ArgumentError(f"what is {what!r}; give 'errors' or 'bias'.")
+        ax = axes_or_new(ax)
+        (_draw_errors if what == "errors" else _draw_bias)(ax, self)
+        legend_below(ax, 4.0 if what == "errors" else 6.5)
+        title = "Error by level" if what == "errors" else "Bias by size of the true count"
+        ax.set_title(title if self.stamp is None else f"{self.stamp}: {title}", loc="left")
+        return ax
 
 
 def label(contender: Contender, found: Comparison) -> str:
@@ -294,6 +327,7 @@ def _draw_errors(axes: Axes, found: Comparison) -> None:
             color=colour if full else "white",
             edgecolor=colour,
             error_kw={"linewidth": 1},
+            label=label(r.contender, found),
         )
     axes.set_xticks(range(len(shown)), [first[i].level for i in shown])
     axes.set_ylabel("mean absolute error of a count")

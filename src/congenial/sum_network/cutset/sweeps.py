@@ -117,8 +117,9 @@ def compile_sweeps(
         entries += branches.state.table.size
         if entries > _MOST_ENTRIES:
             raise UnsupportedError(
-                f"the blocked Gibbs sampler would need {entries * 8 / 2**30:.1f} GiB of tables "
-                "or more; use smaller noise scales or fewer queries."
+                f"the blocked Gibbs sampler needs {entries * 8 / 2**30:.1f} GiB of tables or more, "
+                f"and the limit is {_MOST_ENTRIES * 8 / 2**30:.1f} GiB; use smaller noise scales "
+                "or fewer queries."
             )
         made.append((branches, branches.program))
     walk = None if lattice is None else Walk.of(lattice, chains, system.size)
