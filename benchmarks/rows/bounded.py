@@ -1,4 +1,7 @@
-"""The same draws with every count at least 0: Poisson(3) leaves, then a state's census blocks."""
+"""The same draws with every count at least 0: Poisson(3) leaves, a state's census blocks and cells.
+
+A plan of epsilon 1 over five levels has noise of scale 10 to 20.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from benchmarks.rows.everywhere import FANS, QUICK_FANS
 
 SCALE = 2.0
 FIRST_TARGET, FURTHER_TARGET = 60.0, 10.0
+WIDE, WIDE_TARGET = (2.0, 10.0, 20.0, 50.0), 100.0
 
 
 def cases(quick: bool) -> tuple[Case, ...]:
@@ -20,6 +24,16 @@ def cases(quick: bool) -> tuple[Case, ...]:
     return (
         Case("bounded", "Poisson(3) leaves", targets, 120.0, partial(_poisson, quick)),
         Case("bounded", "Washington's blocks", targets, 90.0, partial(_washington, quick)),
+        *(
+            Case(
+                "bounded",
+                f"Washington's blocks and cells, scale {scale:g}",
+                measures(WIDE_TARGET),
+                240.0,
+                partial(_cells, quick, scale),
+            )
+            for scale in WIDE
+        ),
     )
 
 
@@ -33,3 +47,9 @@ def _washington(quick: bool) -> Iterator[Seen]:
 
     tree, x = worlds.washington(200 if quick else None)
     yield from ours.beside_noise(tree, x, SCALE, bounded=True, budget=40.0)
+
+
+def _cells(quick: bool, scale: float) -> Iterator[Seen]:
+
+    tree, x = worlds.washington_cells(200 if quick else None)
+    yield from ours.beside_noise(tree, x, scale, bounded=True, repeats=3, budget=120.0)
