@@ -32,6 +32,7 @@ LAYERS = {
     "methods": (
         "sum_network",
         "sum_network/cutset",
+        "sum_network/families",
         "conditioning/laws",
         "conditioning",
         "conditioning/samplers",

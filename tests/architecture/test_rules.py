@@ -50,6 +50,7 @@ FAST = {
     "kernels.network.consing",
     "kernels.network.cutset",
     "kernels.network.differences",
+    "kernels.network.family_sums",
     "kernels.network.sharing",
     "kernels.network.tallies",
     "kernels.network.twins",

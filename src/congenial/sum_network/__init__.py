@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from congenial.sum_network.draws import sample as sample
     from congenial.sum_network.extremes import LEAST_TAIL as LEAST_TAIL
     from congenial.sum_network.extremes import extreme_tails as extreme_tails
-    from congenial.sum_network.family_sums import FamilySums as FamilySums
     from congenial.sum_network.filling import Compiled as Compiled
     from congenial.sum_network.filling import compile as compile  # noqa: A004 -- reached as an attribute
     from congenial.sum_network.filling import fill as fill
-    from congenial.sum_network.filling import fill_draws as fill_draws
     from congenial.sum_network.forest import SumForest as SumForest
     from congenial.sum_network.forest import of_tree as of_tree
+    from congenial.sum_network.fourier import convolve_directly as convolve_directly
+    from congenial.sum_network.freed import Freed as Freed
     from congenial.sum_network.marginals import Summaries as Summaries
     from congenial.sum_network.marginals import interval_and_reach as interval_and_reach
     from congenial.sum_network.marginals import marginal as marginal
@@ -53,9 +53,10 @@ _HOME = {
     "sum_network.count_tables": "PriorWeights share_priors",
     "sum_network.draws": "sample",
     "sum_network.extremes": "LEAST_TAIL extreme_tails",
-    "sum_network.family_sums": "FamilySums",
-    "sum_network.filling": "Compiled compile fill fill_draws",
+    "sum_network.filling": "Compiled compile fill",
     "sum_network.forest": "SumForest of_tree",
+    "sum_network.fourier": "convolve_directly",
+    "sum_network.freed": "Freed",
     "sum_network.marginals": "Summaries interval_and_reach marginal reaches summaries",
     "sum_network.tables": "ERROR_LIMIT Tables error_limit",
     "sum_network.weights": "SharedUnary Unary share_noise",

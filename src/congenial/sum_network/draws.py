@@ -14,8 +14,6 @@ from congenial.kernels.network.messages import MERGE
 from congenial.kernels.network.records import KeptRows, Program
 from congenial.randomness import Bits, Randomness
 from congenial.sum_network.direct import sums_split
-from congenial.sum_network.family_draws import sample_families
-from congenial.sum_network.family_sums import FamilySums
 from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
 from congenial.types import IntArray
@@ -38,7 +36,7 @@ _ENTRIES = 1 << 23
 
 
 def sample(
-    tables: Tables | FamilySums,
+    tables: Tables,
     rows: int,
     rng: Randomness,
     *,
@@ -54,8 +52,6 @@ def sample(
     Returns ndarray of int64, shape (rows, n), in the coordinates of the forest; only the `first`
     variables if that is given.
     """
-    if isinstance(tables, FamilySums):
-        return sample_families(tables, rows, rng, first=first)
     network = tables.network
     n = network.n if first is None else first
     batch = max(1, min(rows, _VALUES_AT_ONCE // max(network.slots, 1)))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from congenial.errors import NumericalError, UnsupportedError
+from congenial.errors import NumericalError
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
 from congenial.sum_network.count_tables import PriorWeights, fill_priors, prior_tilts
-from congenial.sum_network.family_sums import FamilySums, are_wide, fill_families
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.freed import Freed, free_sums
 from congenial.sum_network.tables import Tables, fill_noise
@@ -70,22 +69,3 @@ def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False)
         *_, theta = interior_tilts(rows, weights.each)
         tables = fill_noise(forest, weights, theta, limit, drawn=drawn)
     return replace(tables, freed=freed)
-
-
-def fill_draws(compiled: Compiled, limit: float) -> Tables | FamilySums:
-    """Fill tables for draws only, of the kind that is likely to take less time.
-
-    For `limit` and the errors raised see `fill`. Where it raises UnsupportedError or
-    NumericalError, tables of families are tried too.
-    """
-    forest, weights, theta = compiled.forest, compiled.weights, compiled.theta
-    wide = are_wide(forest, weights)
-    found = fill_families(forest, weights, theta, limit) if wide else None
-    if found is None:
-        try:
-            return fill(compiled, limit, drawn=True)
-        except (NumericalError, UnsupportedError):
-            found = None if wide else fill_families(forest, weights, theta, limit)
-            if found is None:
-                raise
-    return replace(found, freed=compiled.freed)

@@ -28,12 +28,12 @@ from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network import (
-    FamilySums,
     SharedUnary,
     SumForest,
     Tables,
     Unary,
     error_limit,
+    families,
     forest_cost,
     share_noise,
 )
@@ -101,7 +101,10 @@ class Conditioned(PlotsMarginals):
         rows = checked_size(size)
         source = resolve(rng)
         tables = self._draw_tables if self.data_free else self._draws_of(counts)
-        out = sum_network.sample(tables, rows, source, first=self.mechanism.n)
+        if isinstance(tables, families.FamilySums):
+            out = families.sample(tables, rows, source, first=self.mechanism.n)
+        else:
+            out = sum_network.sample(tables, rows, source, first=self.mechanism.n)
         if self.forest.turned:
             out *= self.forest.orientation[: self.mechanism.n]
         out += counts
@@ -329,6 +332,9 @@ class Conditioned(PlotsMarginals):
         if self.data_free:
             cost = forest_cost(forest, weights, shared=True, compose=True)
             return "" if cost is None else f"Its tables take {cost}, once for all draws."
+        at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
+        if families.are_wide(forest, self._shared_weights(at_zero, forest.orientation)):
+            return "The noise is wide, so each call of sample() fills one table for each sum."
         least = forest_cost(forest, weights, shared=True, compose=False)
         most = forest_cost(forest, weights, shared=False, compose=False)
         if least is None or most is None:
@@ -373,10 +379,10 @@ class Conditioned(PlotsMarginals):
         compiled = sum_network.compile(self.forest, weights, whole=whole)
         return sum_network.fill(compiled, limit, drawn=compose)
 
-    def _draws_of(self, counts: IntArray) -> Tables | FamilySums:
+    def _draws_of(self, counts: IntArray) -> Tables | families.FamilySums:
         weights = self._shared_weights(counts, self.forest.orientation)
         compiled = sum_network.compile(self.forest, weights, whole=False)
-        return sum_network.fill_draws(compiled, error_limit(self.forest.n))
+        return families.fill_draws(compiled, error_limit(self.forest.n))
 
     def _weights(self, counts: IntArray) -> Unary:
         """Weights of the noise at every entry, then of block sums, which have no noise."""

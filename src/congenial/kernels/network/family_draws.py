@@ -161,6 +161,7 @@ def draw(order, families, tables, leaves, binomials, tilts, doubt, state, words,
         for r in range(state[1], columns):
             state[1] = r
             if doubts[r] == np.inf:
+                state[2] = 0
                 continue
             if v >= 0 and state[2] == 0:
                 own = doubt_of(v, values[v, r], doubt, tables)
@@ -294,7 +295,7 @@ def _try_tables(f, families, tables, last, most, rows, words, used, values, r):
 
 @njit()
 def doubt_of(v, x, doubt, tables):
-    """Return by which share the entry of x may be too large, see `sum_network.family_sums`."""
+    """Return by which share the entry of x may be too large (`sum_network.families`)."""
     factor, slope, decay, _ = doubt
     place, first, _, table = tables
     if factor[v] == 0.0:

@@ -8,50 +8,12 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial import sum_network
-from congenial.kernels.network import family_sums as kernels
-from congenial.sum_network import family_draws
-from congenial.sum_network.family_sums import fill_families
+from congenial.sum_network import families
+from congenial.sum_network.families import family_draws
 from congenial.sum_network.tables import error_limit
+from support.families import compiled, conditioned, filled, random_tree
 
 pytestmark = pytest.mark.kernels
-
-
-def random_tree(source, n):
-    """Return a tree with leaves at several depths, and counts of which many are 0."""
-    parents = [-1, *(int(source.integers(0, min(v, max(1, n // 3)))) for v in range(1, n))]
-    tree = cg.Tree.from_parents(parents)
-    mean = source.choice([0.3, 3.0, 12.0])
-    return tree, tree.roll_up(source.poisson(mean, tree.leaves.size))
-
-
-def conditioned(tree, scale, *, pinned=True, noise=cg.DiscreteLaplace):
-    invariant = cg.consistent(tree) & cg.nonnegative()
-    if pinned:
-        invariant &= cg.exactly([0])
-    return cg.condition(cg.Additive(noise(scale), tree), invariant, sampler="exact")
-
-
-def compiled(released, x):
-    weights = released._shared_weights(released._checked(x), released.forest.orientation)
-    return sum_network.compile(released.forest, weights, whole=False)
-
-
-def filled(released, x, limit=1e-9):
-    made = compiled(released, x)
-    return fill_families(made.forest, made.weights, made.theta, limit)
-
-
-@pytest.mark.parametrize("gap", [0, 1, 2, 7, 40])
-@pytest.mark.parametrize(("scale", "tilt"), [(1.0, 0.1), (5.0, -0.1), (20.0, -0.3), (3.0, -1 / 3)])
-def test_a_bounded_leaf_is_a_lift_and_a_geometric_variable(gap, scale, tilt):
-    lift = np.empty(gap + 1)
-    kernels.fill_lift(1.0 / scale, tilt, lift)
-    size = 400
-    leaf = np.exp(-np.abs(np.arange(size) - gap) / scale + tilt * np.arange(size))
-    geometric = np.exp((tilt - 1.0 / scale) * np.arange(size))
-    summed = np.convolve(lift, geometric)[:size]
-    np.testing.assert_allclose(summed / summed[0], leaf / leaf[0], rtol=1e-12)
 
 
 def direct_law(sums, f):
@@ -134,7 +96,7 @@ def test_the_error_stays_within_its_limit_at_any_scale(scale):
     sums = filled(released, x)
     assert sums is not None
     assert sums.error <= error_limit(len(tree))
-    drawn = x + sum_network.sample(sums, 3, cg.seeded(1), first=len(tree))
+    drawn = x + families.sample(sums, 3, cg.seeded(1), first=len(tree))
     assert (drawn >= 0).all()
     assert (drawn[:, 0] == x[0]).all()
     for row in drawn:
@@ -151,7 +113,9 @@ def test_gaussian_noise_and_leaves_without_a_bound_take_the_other_way():
 def test_wide_noise_over_many_counts_is_drawn_by_families():
     tree = cg.Tree.from_parents([-1, *[0] * 50, *np.repeat(np.arange(1, 51), 60)])
     x = tree.roll_up(np.random.default_rng(2).poisson(1.0, 3000))
-    for scale, families in ((1.0, False), (10.0, True)):
+    for scale, by_families in ((1.0, False), (10.0, True)):
         made = compiled(conditioned(tree, scale), x)
-        found = sum_network.fill_draws(made, error_limit(len(tree)))
-        assert isinstance(found, sum_network.FamilySums) == families
+        found = families.fill_draws(made, error_limit(len(tree)))
+        assert isinstance(found, families.FamilySums) == by_families
+        said = "one table for each sum" in conditioned(tree, scale).explain()
+        assert said == by_families

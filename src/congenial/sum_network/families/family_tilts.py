@@ -16,7 +16,7 @@ import numpy as np
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import moments as unary_laws
 from congenial.kernels.numerics import laws
-from congenial.sum_network.weights import Unary
+from congenial.sum_network import Unary
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Most rounds, and the move of a sum, in deviations, below which they stop.

@@ -10,8 +10,8 @@ from congenial.errors import NumericalError
 from congenial.kernels.network import compositions, family_draws
 from congenial.kernels.network import family_sums as kernels
 from congenial.randomness import Bits, Randomness
-from congenial.sum_network.family_sums import FamilySums
-from congenial.sum_network.fourier import convolve_directly
+from congenial.sum_network import convolve_directly
+from congenial.sum_network.families.family_sums import FamilySums
 from congenial.types import FloatArray, IntArray
 
 # Draws in a row that are all rejected; one in a million is.
@@ -23,9 +23,7 @@ _UNIT = 2.0**-53
 _NOTHING = math.exp(-80.0)
 
 
-def sample_families(
-    sums: FamilySums, rows: int, rng: Randomness, *, first: int | None = None
-) -> IntArray:
+def sample(sums: FamilySums, rows: int, rng: Randomness, *, first: int | None = None) -> IntArray:
     """Draw the variables `rows` times, independently; see `sum_network.draws.sample`.
 
     Returns ndarray of int64, shape (rows, first), or (rows, n) by default.

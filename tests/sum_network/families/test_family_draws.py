@@ -6,36 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 import congenial as cg
 from congenial.errors import NumericalError
-from congenial.sum_network import family_draws
-from sum_network.test_family_sums import conditioned, filled, random_tree
+from congenial.sum_network.families import family_draws
+from support.families import conditioned, filled, p_values, random_tree
 
 pytestmark = pytest.mark.kernels
 
 LEAST = 1e-6
-
-
-def p_values(draws, released, x):
-    """Yield a p-value for every node: draws against its law by the tables of all merges."""
-    for v in range(draws.shape[1]):
-        values, probabilities = released.marginal(v, x)
-        at = np.clip(draws[:, v] - values[0], 0, values.size - 1)
-        observed = np.bincount(at, minlength=values.size).astype(float)
-        expected = probabilities * len(draws)
-        often = expected >= 10.0
-        if often.sum() < 2:
-            continue
-        rest = max(expected[~often].sum(), 1e-9)
-        groups = (
-            np.append(observed[often], observed[~often].sum()),
-            np.append(expected[often], rest),
-        )
-        kept = groups[1] >= 5.0
-        statistic = ((groups[0] - groups[1])[kept] ** 2 / groups[1][kept]).sum()
-        yield stats.chi2.sf(statistic, int(kept.sum()) - 1)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -45,7 +24,7 @@ def test_the_law_is_that_of_the_tables_of_all_merges(seed):
     scale = float(source.choice([0.7, 2.0, 6.0]))
     pinned = bool(source.integers(2))
     released = conditioned(tree, scale, pinned=pinned)
-    draws = x + family_draws.sample_families(filled(released, x), 40_000, cg.seeded(seed))
+    draws = x + family_draws.sample(filled(released, x), 40_000, cg.seeded(seed))
     found = list(p_values(draws, released, x))
     assert min(found, default=1.0) > LEAST
     if scale > 1.0 and found:
@@ -83,10 +62,10 @@ def test_entries_that_are_too_large_change_no_law(seed, factor, monkeypatch):
         doubts[np.isfinite(doubts)] = 1.0
 
     monkeypatch.setattr(family_draws, "_choose", doubtful)
-    draws = x + family_draws.sample_families(sums, 1500, cg.seeded(seed))
+    draws = x + family_draws.sample(sums, 1500, cg.seeded(seed))
     assert min(p_values(draws, released, x), default=1.0) > LEAST
     monkeypatch.setattr(family_draws, "_share", lambda *_: 1.0)
-    wrong = x + family_draws.sample_families(sums, 3000, cg.seeded(seed))
+    wrong = x + family_draws.sample(sums, 3000, cg.seeded(seed))
     assert min(p_values(wrong, released, x)) < LEAST
 
 
@@ -98,16 +77,14 @@ def test_a_draw_goes_on_where_its_words_ended(monkeypatch):
     # batches of 50 draws, whose words are fetched 60 at a time
     monkeypatch.setattr(family_draws, "_WORDS", 60)
     monkeypatch.setattr(family_draws, "_VALUES", 50 * sums.n)
-    draws = x + family_draws.sample_families(sums, 5000, cg.seeded(4))
+    draws = x + family_draws.sample(sums, 5000, cg.seeded(4))
     assert min(p_values(draws, released, x)) > LEAST
 
 
 def test_the_same_seed_gives_the_same_bits():
     tree, x = random_tree(np.random.default_rng(2), 30)
     sums = filled(conditioned(tree, 5.0), x)
-    one, same, other = (
-        family_draws.sample_families(sums, 20, cg.seeded(seed)) for seed in (1, 1, 2)
-    )
+    one, same, other = (family_draws.sample(sums, 20, cg.seeded(seed)) for seed in (1, 1, 2))
     assert (one == same).all()
     assert (one != other).any()
 
@@ -118,4 +95,4 @@ def test_draws_that_are_always_rejected_are_an_error(monkeypatch):
     sums.doubt.factor[sums.doubt.factor > 0.0] = 1e300
     monkeypatch.setattr(family_draws, "_share", lambda *_: 0.0)
     with pytest.raises(NumericalError, match="draws in a row were rejected"):
-        family_draws.sample_families(sums, 1, cg.seeded(1))
+        family_draws.sample(sums, 1, cg.seeded(1))

@@ -7,21 +7,20 @@ Proof: `proofs/family-draws.md`. Benchmark row: `bounded`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network.family_draws import MOST_NATS
 from congenial.kernels.numerics import laws
-from congenial.sum_network.family_tilts import Leaves, Shape, settle
-from congenial.sum_network.forest import SumForest
-from congenial.sum_network.freed import Freed
-from congenial.sum_network.weights import SharedUnary
+from congenial.sum_network import Compiled, Freed, SharedUnary, SumForest, Tables, fill
+from congenial.sum_network.families.family_tilts import Leaves, Shape, settle
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 _UNIT = 2.0**-53
@@ -68,7 +67,7 @@ class Binomials(NamedTuple):
     table: FloatArray
 
 
-class Families(NamedTuple):
+class FamilyMembers(NamedTuple):
     """Members and owners of every sum, as `kernels.network.family_draws` takes them."""
 
     start: Indices  # shape (m + 1,): Where the members of each sum begin.
@@ -107,7 +106,7 @@ class FamilySums:
     """Tables from which a forest is drawn family by family."""
 
     order: Indices  # shape (m,): Sums from the top down.
-    families: Families
+    families: FamilyMembers
     tables: TablesOfOwners
     leaves: Leaves
     binomials: Binomials
@@ -137,7 +136,8 @@ def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether tables of families take less time than those of all merges, as far as is known."""
     unary = weights.unary
     scale = unary.scale[weights.code[forest.above >= 0]]
-    return forest.n >= _MANY and float(np.median(scale)) >= _WIDE
+    wide = forest.n >= _MANY and scale.size > 0 and float(np.median(scale)) >= _WIDE
+    return wide and _applies(forest, weights)
 
 
 def _applies(forest: SumForest, weights: SharedUnary) -> bool:
@@ -184,7 +184,7 @@ class _Filling:
         inner = np.add.reduceat(self.owned[member].astype(np.int64), start[:-1]) > 0
         ends = [f.reduceat(self.inverse[member], start[:-1]) for f in (np.minimum, np.maximum)]
         above = np.where(owner >= 0, forest.above[owner], -1)
-        self.families = Families(
+        self.families = FamilyMembers(
             start,
             member,
             owner,
@@ -550,3 +550,22 @@ def turns(n: int) -> FloatArray:
     """Return cosines and sines of 2 pi i / n, shape (2, n)."""
     angle = 2.0 * np.pi / n * np.arange(n)
     return np.stack((np.cos(angle), np.sin(angle)))
+
+
+def fill_draws(compiled: Compiled, limit: float) -> Tables | FamilySums:
+    """Fill tables for draws only, of the kind that is likely to take less time.
+
+    For `limit` and the errors raised see `fill`. Where it raises UnsupportedError or
+    NumericalError, tables of families are tried too.
+    """
+    forest, weights, theta = compiled.forest, compiled.weights, compiled.theta
+    wide = are_wide(forest, weights)
+    found = fill_families(forest, weights, theta, limit) if wide else None
+    if found is None:
+        try:
+            return fill(compiled, limit, drawn=True)
+        except (NumericalError, UnsupportedError):
+            found = None if wide else fill_families(forest, weights, theta, limit)
+            if found is None:
+                raise
+    return replace(found, freed=compiled.freed)

@@ -1,0 +1,23 @@
+"""Sums of trees of bounded leaves under wide noise: one table for each family, and draws from them.
+
+`fill_draws` chooses between these tables and those of all merges; `sample` draws from these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from congenial.namespaces import offer
+
+if TYPE_CHECKING:
+    from congenial.sum_network.families.family_draws import sample as sample
+    from congenial.sum_network.families.family_sums import FamilySums as FamilySums
+    from congenial.sum_network.families.family_sums import are_wide as are_wide
+    from congenial.sum_network.families.family_sums import fill_draws as fill_draws
+
+_HOME = {
+    "sum_network.families.family_draws": "sample",
+    "sum_network.families.family_sums": "FamilySums are_wide fill_draws",
+}
+
+__all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -1,0 +1,66 @@
+"""Lifts of bounded leaves, the spectra of their sums, and moments of weighted normal laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from congenial.kernels.network import family_sums as kernels
+
+pytestmark = pytest.mark.kernels
+
+
+@pytest.mark.parametrize("gap", [0, 1, 2, 7, 40])
+@pytest.mark.parametrize(("scale", "tilt"), [(1.0, 0.1), (5.0, -0.1), (20.0, -0.3), (3.0, -1 / 3)])
+def test_a_bounded_leaf_is_a_lift_and_a_geometric_variable(gap, scale, tilt):
+    lift = np.empty(gap + 1)
+    kernels.fill_lift(1.0 / scale, tilt, lift)
+    size = 400
+    leaf = np.exp(-np.abs(np.arange(size) - gap) / scale + tilt * np.arange(size))
+    geometric = np.exp((tilt - 1.0 / scale) * np.arange(size))
+    summed = np.convolve(lift, geometric)[:size]
+    np.testing.assert_allclose(summed / summed[0], leaf / leaf[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("tilt", [-0.3, -0.05])
+@pytest.mark.parametrize("gaps", [[0, 0, 0], [3, 0, 12, 3], [40, 1]])
+def test_a_spectrum_is_that_of_the_sum_within_its_error(gaps, tilt):
+    inverse, n = 0.2, 512
+    law = np.ones(1)
+    for gap in gaps:
+        y = np.arange(n)
+        leaf = np.exp(-inverse * np.abs(y - gap) + tilt * y)
+        law = np.convolve(law, leaf / leaf.sum())
+    distinct, counts = np.unique(gaps, return_counts=True)
+    one = np.array([0])
+    families = (
+        np.array([0, distinct.size]),
+        distinct,
+        counts,
+        one,
+        np.array([inverse]),
+        np.array([tilt]),
+    )
+    angle = 2.0 * np.pi / n * np.arange(n)
+    turns = np.stack((np.cos(angle), np.sin(angle)))
+    spectra, means = np.empty((1, n // 2 + 1), dtype=np.complex128), np.empty((1, 2))
+    kernels.fill_spectra(one, families, np.array([len(gaps)]), turns, spectra, means)
+    folded = np.bincount(np.arange(law.size) % n, weights=law, minlength=n)
+    exact = np.fft.fft(folded)[: n // 2 + 1]
+    errors = np.abs(spectra[0] - exact)
+    assert errors.max() < 1e-12
+    assert (2.0 * errors.sum() - errors[0]) / n < means[0, 1] + 1e-14
+    assert means[0, 0] == pytest.approx((2.0 * np.abs(exact).sum() - 1.0) / n, rel=0.01)
+
+
+@pytest.mark.parametrize("mean", [-30.0, 0.0, 12.0])
+@pytest.mark.parametrize("tilt", [-0.1, 0.0, 0.07])
+def test_moments_of_weighted_normal_laws(mean, tilt):
+    x = np.linspace(-200.0, 200.0, 400_001)
+    law = np.exp(-0.5 * (x - mean) ** 2 / 90.0 + tilt * x - 0.1 * np.abs(x))
+    law /= law.sum()
+    found, columns = np.empty((2, 1)), (mean, 90.0, 0.1, tilt, -np.inf, np.inf)
+    kernels.weigh_normal(*(np.array([column]) for column in columns), found)
+    deviation = np.sqrt(law @ x**2 - (law @ x) ** 2)
+    assert found[0, 0] == pytest.approx(law @ x, abs=0.1 * deviation)
+    assert found[1, 0] == pytest.approx(deviation**2, rel=0.15)
