@@ -10,7 +10,7 @@ import pytest
 import congenial as cg
 from congenial.errors import NumericalError
 from congenial.sum_network.families import family_draws
-from support.families import conditioned, filled, p_values, random_tree
+from support.bounded_trees import conditioned, filled, p_values, random_tree
 
 pytestmark = pytest.mark.kernels
 

@@ -7,7 +7,7 @@ import pytest
 
 import congenial as cg
 from congenial.sum_network.families import family_draws
-from support.families import conditioned, filled
+from support.bounded_trees import conditioned, filled
 
 pytestmark = pytest.mark.kernels
 

@@ -1,0 +1,55 @@
+"""Trees of bounded counts, their tables of families, and draws against exact laws."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import stats
+
+import congenial as cg
+from congenial import sum_network
+from congenial.sum_network.families.family_sums import fill_families
+
+
+def random_tree(source, n):
+    """Return a tree with leaves at several depths, and counts of which many are 0."""
+    parents = [-1, *(int(source.integers(0, min(v, max(1, n // 3)))) for v in range(1, n))]
+    tree = cg.Tree.from_parents(parents)
+    mean = source.choice([0.3, 3.0, 12.0])
+    return tree, tree.roll_up(source.poisson(mean, tree.leaves.size))
+
+
+def conditioned(tree, scale, *, pinned=True, noise=cg.DiscreteLaplace):
+    invariant = cg.consistent(tree) & cg.nonnegative()
+    if pinned:
+        invariant &= cg.exactly([0])
+    return cg.condition(cg.Additive(noise(scale), tree), invariant, sampler="exact")
+
+
+def compiled(released, x):
+    weights = released._shared_weights(released._checked(x), released.forest.orientation)
+    return sum_network.compile(released.forest, weights, whole=False)
+
+
+def filled(released, x, limit=1e-9):
+    made = compiled(released, x)
+    return fill_families(made.forest, made.weights, made.theta, limit)
+
+
+def p_values(draws, released, x):
+    """Yield a p-value for every node: draws against its law by the tables of all merges."""
+    for v in range(draws.shape[1]):
+        values, probabilities = released.marginal(v, x)
+        at = np.clip(draws[:, v] - values[0], 0, values.size - 1)
+        observed = np.bincount(at, minlength=values.size).astype(float)
+        expected = probabilities * len(draws)
+        often = expected >= 10.0
+        if often.sum() < 2:
+            continue
+        rest = max(expected[~often].sum(), 1e-9)
+        groups = (
+            np.append(observed[often], observed[~often].sum()),
+            np.append(expected[often], rest),
+        )
+        kept = groups[1] >= 5.0
+        statistic = ((groups[0] - groups[1])[kept] ** 2 / groups[1][kept]).sum()
+        yield stats.chi2.sf(statistic, int(kept.sum()) - 1)
