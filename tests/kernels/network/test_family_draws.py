@@ -39,3 +39,13 @@ def test_pieces_of_words_give_the_same_draw():
         assert (again[0] == whole[0]).all()
         assert again[1] == pytest.approx(whole[1])
         assert again[2] == whole[2]
+
+
+def test_a_doubt_far_from_zero_does_not_vanish():
+    """Weights by a tilt are exponentials of thousands, of which the largest is divided out."""
+    x, slope, decay = -250_000, -0.05, 0.02
+    exponent = slope * x - decay * abs(x)
+    doubt = tuple(np.array([column]) for column in (0.5, slope, decay, exponent + 2.0, 1.0))
+    tables = np.array([0]), np.array([x]), np.array([1]), np.array([4])
+    found = family_draws.doubt_of(0, x, doubt, tables)
+    assert found == pytest.approx(0.5 * np.exp(-2.0) / 4.0, rel=1e-9)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,8 +12,11 @@ import pytest
 import congenial as cg
 from congenial.sum_network import families
 from congenial.sum_network.families import family_draws
+from congenial.sum_network.families.family_sums import _Filling
+from congenial.sum_network.families.family_tilts import Leaves
 from congenial.sum_network.tables import error_limit
 from support.bounded_trees import compiled, conditioned, filled, random_tree
+from support.kernel_entries import entry
 
 pytestmark = pytest.mark.kernels
 
@@ -38,7 +43,7 @@ def direct_law(sums, f):
 
 def test_entries_are_the_true_weights_or_more_by_at_most_their_doubt():
     source, seen = np.random.default_rng(7), 0
-    for _ in range(60):
+    for _ in range(300):
         tree, x = random_tree(source, int(source.integers(4, 40)))
         scale = float(source.choice([0.7, 4.0, 20.0]))
         released = conditioned(tree, scale, pinned=bool(source.integers(2)))
@@ -53,13 +58,13 @@ def test_entries_are_the_true_weights_or_more_by_at_most_their_doubt():
             first, law = direct_law(sums, f)
             inside = (values >= first) & (values < first + law.size)
             true = np.where(inside, law[np.clip(values - first, 0, law.size - 1)], 0.0)
-            unit = np.exp(doubt.slope[v] * values - doubt.decay[v] * np.abs(values))
+            unit = np.exp(doubt.slope[v] * values - doubt.decay[v] * np.abs(values) - doubt.top[v])
             true *= doubt.unit[v] * unit
             # term by term in doubles: a relative error of some 1e-13
             assert (entries >= true * (1.0 - 1e-12)).all()
             assert (entries - true <= 1e-12 * true + doubt.factor[v] * unit + 2.0).all()
             seen += 1
-    assert seen > 100
+    assert seen > 500
 
 
 def test_the_share_of_a_draw_agrees_with_the_sums_term_by_term():
@@ -119,3 +124,41 @@ def test_wide_noise_over_many_counts_is_drawn_by_families():
         assert isinstance(found, families.FamilySums) == by_families
         said = "one table for each sum" in conditioned(tree, scale).explain()
         assert said == by_families
+
+
+def test_integer_weights_of_lifts_are_as_close_as_is_charged():
+    source, fill = np.random.default_rng(9), entry("network.family_draws._cumulate_lifts")
+    with localcontext(prec=50):
+        for _ in range(1000):
+            scale = float(10.0 ** source.uniform(-0.5, 2.0))
+            inverse, gaps = 1.0 / scale, np.unique(source.integers(1, 60, 4))
+            tilt = float(np.floor(source.uniform(-2.0, 0.9) * inverse * 2**40) / 2**40)
+            gap = int(source.choice(gaps))
+            powers, sums = np.empty(64), np.empty(64, dtype=np.int64)
+            unit, top = fill(inverse, tilt, int(gaps[-1]), powers, sums)
+            q, t = (-Decimal(inverse)).exp(), Decimal(tilt).exp()
+            exact = [q**gap, *((1 - q * q) * q ** (gap - j) * t**j for j in range(1, gap + 1))]
+            whole = int(sums[gap]) + int((powers[gap] if top else 1.0) * unit)
+            weights = np.diff(sums[: gap + 1])
+            found = [whole - int(sums[gap]), *(weights[::-1] if top else weights).tolist()]
+            one = SimpleNamespace(
+                m=1, law=leaves_of(gaps, inverse, tilt), each=np.zeros(gaps.size, int)
+            )
+            charged = _Filling._rounding_of_lifts(one)[0] / (gaps + 2.0).sum()
+            for j in range(gap + 1):
+                share, true = Decimal(found[j]) / whole, exact[j] / sum(exact)
+                # 4 units for each weight, as many for their sum
+                assert abs(share - true) <= Decimal(8 * 2.0**-53) * true + 2 * Decimal(charged)
+
+
+def leaves_of(gaps, inverse, tilt):
+    """Return one family of leaves, one for each gap."""
+    one = np.ones(1)
+    return Leaves(
+        np.array([0, gaps.size]),
+        gaps,
+        np.ones(gaps.size, int),
+        np.zeros(1, int),
+        inverse * one,
+        tilt * one,
+    )

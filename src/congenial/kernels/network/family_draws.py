@@ -296,12 +296,12 @@ def _try_tables(f, families, tables, last, most, rows, words, used, values, r):
 @njit()
 def doubt_of(v, x, doubt, tables):
     """Return by which share the entry of x may be too large (`sum_network.families`)."""
-    factor, slope, decay, _ = doubt
+    factor, slope, decay, log_top, _ = doubt
     place, first, _, table = tables
     if factor[v] == 0.0:
         return 0.0
     entry = float(table[place[v] + x - first[v]])
-    return factor[v] * math.exp(slope[v] * x - decay[v] * abs(x)) / entry
+    return factor[v] * math.exp(slope[v] * x - decay[v] * abs(x) - log_top[v]) / entry
 
 
 @njit(inner=True)

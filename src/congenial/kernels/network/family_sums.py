@@ -38,7 +38,7 @@ _STEP = 0.02
 _POINTS, _NEAR, _REACH = 20, 0.05, 7.0
 # Units of rounding of an entry of a lift's table, of a compensated sum (`convolution`) and of a
 # negative binomial weight (`weights`).
-_LIFT, _SUM, _NEGATIVE_BINOMIAL = 3.0, 4.0 + 2.0**-8, 2.0
+_LIFT, _SUM, _NEGATIVE_BINOMIAL = 4.0, 4.0 + 2.0**-8, 2.0
 
 
 @njit(inner=True)
@@ -235,7 +235,8 @@ def fill_directly(number, families, binomials, laws, base_tilt, placed, found, t
 
     Returns (table, its size). `found` (families, 6) is filled with each owner's place, first value,
     size, units of rounding, largest weight over the mean weight of the sum, and the share that was
-    cut.
+    cut. The size is 0 if no value is possible, or the weight rises faster, at the upper end, than
+    the sum is known to fall there.
     """
     begins, gaps, counts, base, inverse, tilt = families
     kind, own_inverse, own_tilt, lo, hi = laws
@@ -283,6 +284,12 @@ def fill_directly(number, families, binomials, laws, base_tilt, placed, found, t
             longer = np.empty(max(used + n, 2 * table.size), dtype=np.int64)
             longer[:used] = table[:used]
             table = longer
+        ends = max(lo[f], float(base[f])), min(hi[f], float(base[f] + n - 1))
+        decay = own_inverse[f] if kind[f] == LAPLACE else 0.0
+        beyond = own_tilt[f] - tilt[f] - (decay if ends[1] > 0.0 else -decay)
+        found[i, 2] = 0.0
+        if hi[f] > ends[1] and beyond > placed[f, 3]:
+            continue
         law = kind[f], own_inverse[f], own_tilt[f] - base_tilt, lo[f], hi[f]
         first, size, total, _, _, cut, _, _ = weigh(
             sums, 0.0, (0.0, 0.0, 0.0), base[f], n, law, own, table, used
@@ -291,8 +298,6 @@ def fill_directly(number, families, binomials, laws, base_tilt, placed, found, t
         by, whole = math.exp(tilt[f] - base_tilt), 0.0
         for y in range(n - 1, -1, -1):
             whole = whole * by + sums[y]
-        ends = max(lo[f], float(base[f])), min(hi[f], float(base[f] + n - 1))
-        decay = own_inverse[f] if kind[f] == LAPLACE else 0.0
         shift = _log_top(decay, own_tilt[f] - base_tilt, *ends)
         shift -= _log_top(decay, own_tilt[f] - tilt[f], *ends) + (tilt[f] - base_tilt) * base[f]
         found[i, 0], found[i, 1], found[i, 2] = used, first, size

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from congenial.sum_network import convolve_directly
 from congenial.sum_network.families.family_sums import FamilySums
 from congenial.types import FloatArray, IntArray
 
-# Draws in a row that are all rejected; one in a million is.
+# Batches of draws in a row of which all are rejected. One draw in some 10^6 to 10^9 should be.
 _VAIN = 50
 # Words that are fetched at a time, and most values of one batch of draws.
 _WORDS, _VALUES = 1 << 18, 1 << 22
@@ -38,8 +39,8 @@ def sample(sums: FamilySums, rows: int, rng: Randomness, *, first: int | None = 
         vain = 0 if len(values) else vain + 1
         if vain == _VAIN:
             raise NumericalError(
-                f"{_VAIN} draws in a row were rejected, because the tables of their sums are not "
-                "accurate enough; use noise scales that differ less, or fewer bounds."
+                f"{_VAIN} batches of draws in a row were rejected, because the tables of their "
+                "sums are not accurate enough; use noise scales that differ less, or fewer bounds."
             )
     return out
 
@@ -129,7 +130,9 @@ def _share(sums: FamilySums, f: int, values: IntArray) -> float:
     of, doubt, tables = sums.families, sums.doubt, sums.tables
     v = int(of.owner[f])
     x = int(values[v])
-    weight = doubt.unit[v] * np.exp(doubt.slope[v] * x - doubt.decay[v] * abs(x))
+    # exact up to one rounding, since the terms are large and nearly cancel
+    log = Fraction(doubt.slope[v]) * x - Fraction(doubt.decay[v]) * abs(x) - Fraction(doubt.top[v])
+    weight = doubt.unit[v] * math.exp(log)
     entry = tables.table[tables.place[v] + x - tables.first[v]]
     law = _sum_of_leaves if of.of_leaves[f] else _sum_of_tables
     return min(float(weight * law(sums, f, x)) / float(entry), 1.0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -34,9 +33,9 @@ _MANY, _WIDE = 2048, 4.0
 _AT_ONCE = 1 << 20
 # Most entries of all tables, 1 GiB.
 _ROOM = 1 << 27
-# Error of one stage of a transform: a complex product (Brent, Percival and Zimmermann 2007), a
-# rounded root of unity and a sum; and of one member of a composition (kernels.compositions).
-_STAGE, _COMPOSED = 4.0 * _UNIT, 2.0**-59
+# Error of one stage of a transform (Higham 2002, theorem 24.2), and of one member of a composition
+# (kernels.compositions).
+_STAGE, _COMPOSED = 7.0 * _UNIT, 2.0**-59
 # Error of an integer weight, as a share of the sum of all (kernels.family_draws).
 _CHOICE = 2.0**-60
 # Probability beyond the ends of a range.
@@ -47,6 +46,8 @@ _FAINT = 1e-4
 _BITS = 40
 # Nats by which the smallest weight of a negative binomial table may differ by tilts.
 _NATS = 100.0
+# Tilts are multiples of this, so that sums and differences of tilts are exact.
+_GRID = 2.0**-40
 
 
 class Owners(NamedTuple):
@@ -91,13 +92,15 @@ class TablesOfOwners(NamedTuple):
 class Doubt(NamedTuple):
     """By how much entries may be too large, because transforms have errors.
 
-    An entry is at least unit exp(slope x - decay abs(x)) times the probability of x by the law of
-    the sum below, and larger by at most the share factor exp(slope x - decay abs(x)) / entry.
+    The weight of x is w = exp(slope x - decay abs(x) - top). The entry of x is at least unit w
+    times the probability of x by the law of the sum below. It is larger by at most the share
+    factor w / entry.
     """
 
     factor: FloatArray  # shapes (n,); 0 where it is exact up to rounding.
     slope: FloatArray
     decay: FloatArray
+    top: FloatArray
     unit: FloatArray
 
 
@@ -207,7 +210,7 @@ class _Filling:
             self.owned,
             self.number,
         )
-        self.theta = theta = settle(tree, law, weights.each, theta)
+        self.theta = theta = _on_grid(settle(tree, law, weights.each, theta))
         self.law = law._replace(tilt=theta.copy())
         own = code[owner]
         self.owners = Owners(
@@ -224,7 +227,7 @@ class _Filling:
         self.table, self.used = np.empty(1 << 24, dtype=np.int64), 0
         # share of each owner's table that is missing or that choices add, and the same pointwise
         self.missing, self.relative = np.zeros(n + m), 0.0
-        self.doubt = Doubt(*np.zeros((4, n + m)))
+        self.doubt = Doubt(*np.zeros((5, n + m)))
         self.retilt = np.zeros(m)
 
     def _leaves(self, inverse: FloatArray) -> Leaves:
@@ -292,10 +295,27 @@ class _Filling:
         ends = np.where(direct, high + 1.0, low + _periods(high - low))
         if not self._fill_binomials(at, ends.astype(np.int64) + 1):
             return False
-        lifts = np.where(law.gaps > 0, law.counts * (law.gaps + 2.0), 0.0)
-        self.lifts = _CHOICE * np.bincount(self.each, weights=lifts, minlength=self.m)
-        self.relative += _UNIT * float((3.0 * self.lifted[at] + 8.0).sum())
+        self.lifts = self._rounding_of_lifts()
+        self.relative += _UNIT * float((4.0 * self.lifted[at] + 8.0).sum())
         return self._directly(at[direct]) and self._by_transforms(at[~direct])
+
+    def _rounding_of_lifts(self) -> FloatArray:
+        """Bound the total variation by which integer weights change all lifts of each family.
+
+        Weights are scaled such that those of the largest gap add up to 2^62. Those of a gap c add
+        up to a mean of 1 and most / (1 - a), weighted by a^c, if the top is likelier, and else to 1
+        or more.
+        """
+        law, m = self.law, self.m
+        lifts = np.where(law.gaps > 0, law.counts * (law.gaps + 2.0), 0.0)
+        widest = np.zeros(m)
+        np.maximum.at(widest, self.each, law.gaps)
+        falls = -np.expm1(-np.abs(law.tilt + law.inverse))
+        most = -np.expm1(-2.0 * law.inverse)
+        largest = 1.0 + most * np.minimum(widest + 1.0, 1.0 / np.maximum(falls, 1e-300))
+        least = np.where(law.tilt + law.inverse > 0.0, most / np.maximum(falls, 1e-300), 1.0)
+        scale = largest / np.minimum(least, 1.0)
+        return _CHOICE * scale * np.bincount(self.each, weights=lifts, minlength=m)
 
     def _fill_binomials(self, at: IntArray, ends: IntArray) -> bool:
         """Fill negative binomial weights for the families `at`, up to their ends."""
@@ -305,7 +325,7 @@ class _Filling:
         np.maximum.at(longest, group, ends)
         # a table serves tilts that differ by so little that no weight becomes too small
         grid = (_NATS / longest)[group]
-        self.base_tilt[at] = np.floor(self.law.tilt[at] / grid) * grid
+        self.base_tilt[at] = _on_grid(np.floor(self.law.tilt[at] / grid) * grid)
         key = np.stack((inverse, number, self.base_tilt[at]))
         distinct, group = np.unique(key, axis=1, return_inverse=True)
         length = np.zeros(distinct.shape[1], dtype=np.int64)
@@ -365,15 +385,18 @@ class _Filling:
         for n in np.unique(periods).tolist():
             of = number[periods == n]
             step = max(1, _AT_ONCE // n)
-            if not all(self._by_transform(of[i : i + step], n) for i in range(0, of.size, step)):
+            turns = _turns(n)
+            if not all(
+                self._by_transform(of[i : i + step], turns) for i in range(0, of.size, step)
+            ):
                 return False
         return True
 
-    def _by_transform(self, number: IntArray, n: int) -> bool:
-        """Fill the tables of the owners of some families, with a period of n values."""
-        spectra = np.empty((number.size, n // 2 + 1), dtype=np.complex128)
+    def _by_transform(self, number: IntArray, turns: FloatArray) -> bool:
+        """Fill the tables of some owners, for a period of turns.shape[1] values."""
+        spectra = np.empty((number.size, turns.shape[1] // 2 + 1), dtype=np.complex128)
         means = np.empty((number.size, 2))
-        kernels.fill_spectra(number, self.law, self.number, turns(n), spectra, means)
+        kernels.fill_spectra(number, self.law, self.number, turns, spectra, means)
         ends = self.placed[number, :2].astype(np.int64)
         at = np.column_stack((ends, self.law.base[number]))
         bounds = np.ascontiguousarray(self.placed[number, 2:])
@@ -413,7 +436,8 @@ class _Filling:
         # a tilt rounds its exponents and its exponentials, here and in draws
         rounded = (4.0 + abs(tilt) * length) * _UNIT * members.size
         means[0, 1] += rounded * without
-        self.relative += (4.0 + MOST_NATS) * _UNIT * members.size
+        nats = max(MOST_NATS, abs(tilt) * length)
+        self.relative += (4.0 + nats) * _UNIT * members.size
         missing += float(sizes.sum()) * _CHOICE
         self.relative += _UNIT * (3.0 * members.size + 5.0 * math.log2(members.size) + 16.0)
         self.theta[f] += tilt
@@ -489,8 +513,8 @@ class _Filling:
         doubt = self.doubt
         doubt.slope[v] = above - self.theta[number]
         doubt.decay[v] = np.where(kind == laws.LAPLACE, inverse, 0.0)
-        doubt.unit[v] = scale * np.exp(-log_top)
-        doubt.factor[v] = 2.02 * error * doubt.unit[v]
+        doubt.top[v], doubt.unit[v] = log_top, scale
+        doubt.factor[v] = 2.02 * error * scale
         return self.used <= _ROOM
 
 
@@ -511,7 +535,8 @@ class _Spread:
             if off**2 <= (0.1 if tilt == 0.0 else 0.01) * spread.variance:
                 break
             # by one deviation at most, since the variance changes
-            tilt += off / max(spread.variance, abs(off) * math.sqrt(spread.variance))
+            step = off / max(spread.variance, abs(off) * math.sqrt(spread.variance))
+            tilt = float(_on_grid(tilt + step))
             tables = self.tables * np.exp(tilt * (self.index - self.index[-1] * (tilt > 0.0)))
             spread = _Spread(tables / tables.sum(axis=1, keepdims=True))
         return spread, tilt
@@ -540,13 +565,17 @@ def _back(spectra: npt.NDArray[np.complex128], means: FloatArray) -> tuple[Float
     return np.fft.irfft(spectra, n), means[:, 1] + stages * means[:, 0] + _BEYOND
 
 
+def _on_grid(tilt: FloatArray | float) -> FloatArray:
+    """Round tilts down to multiples of `_GRID`."""
+    return np.asarray(np.floor(np.asarray(tilt) / _GRID) * _GRID)
+
+
 def _periods(span: FloatArray | np.float64) -> FloatArray:
     """Return the powers of two that are at least span + 2, and at least 64."""
     return np.asarray(np.maximum(64.0, 2.0 ** np.ceil(np.log2(np.maximum(span, 1.0) + 2.0))))
 
 
-@lru_cache(maxsize=8)
-def turns(n: int) -> FloatArray:
+def _turns(n: int) -> FloatArray:
     """Return cosines and sines of 2 pi i / n, shape (2, n)."""
     angle = 2.0 * np.pi / n * np.arange(n)
     return np.stack((np.cos(angle), np.sin(angle)))
