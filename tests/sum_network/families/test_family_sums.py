@@ -116,8 +116,8 @@ def test_gaussian_noise_and_leaves_without_a_bound_take_the_other_way():
 
 
 def test_wide_noise_over_many_counts_is_drawn_by_families():
-    tree = cg.Tree.from_parents([-1, *[0] * 50, *np.repeat(np.arange(1, 51), 60)])
-    x = tree.roll_up(np.random.default_rng(2).poisson(1.0, 3000))
+    tree = cg.Tree.from_parents([-1, *[0] * 50, *np.repeat(np.arange(1, 51), 600)])
+    x = tree.roll_up(np.random.default_rng(2).poisson(1.0, 30_000))
     for scale, by_families in ((1.0, False), (10.0, True)):
         made = compiled(conditioned(tree, scale), x)
         found = families.fill_draws(made, error_limit(len(tree)))

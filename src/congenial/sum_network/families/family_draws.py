@@ -114,7 +114,7 @@ def _compose(sums: FamilySums, values: IntArray, rng: Randomness) -> None:
 def true_share(sums: FamilySums, values: IntArray) -> float:
     """Return the true weight of a draw over that of the tables, where doubts are not settled yet.
 
-    The sums are added up term by term, which takes up to some minutes for millions of values. The
+    The sums are added up term by term, which takes half a minute for three million values. The
     relative error is in `FamilySums.error`.
     """
     of, out = sums.families, 1.0

@@ -27,8 +27,9 @@ _UNIT = 2.0**-53
 _DIRECT = 1 << 18
 # Longest period of a transform, and most children with tables in one family.
 _LONGEST, _MOST = 1 << 22, 4096
-# Variables and median scale from which tables of families take less time (measured).
-_MANY, _WIDE = 2048, 4.0
+# Median scale, and that scale times the number of variables, from which tables of families take
+# less time (measured on census blocks, with cells and without).
+_WIDE, _WORTH = 4.0, 200_000.0
 # Entries of the transforms that are in memory at once.
 _AT_ONCE = 1 << 20
 # Most entries of all tables, 1 GiB.
@@ -138,9 +139,9 @@ def fill_families(
 def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether tables of families take less time than those of all merges, as far as is known."""
     unary = weights.unary
-    scale = unary.scale[weights.code[forest.above >= 0]]
-    wide = forest.n >= _MANY and scale.size > 0 and float(np.median(scale)) >= _WIDE
-    return wide and _applies(forest, weights)
+    scales = unary.scale[weights.code[forest.above >= 0]]
+    scale = float(np.median(scales)) if scales.size else 0.0
+    return scale >= _WIDE and scale * forest.n >= _WORTH and _applies(forest, weights)
 
 
 def _applies(forest: SumForest, weights: SharedUnary) -> bool:
