@@ -36,7 +36,7 @@ CASES = {
 def test_draws_follow_the_law_and_fail_at_a_wrong_scale(name):
     one = CASES[name]
     conditioned = one.condition()
-    tables = conditioned._prepare(one.x, compose=True)
+    tables = conditioned._draws_of(one.x)
     assert tables.network.moved.size >= 2
     draws = conditioned.sample(one.x, size=DRAWS, rng=cg.seeded(20220202))
     assert fit(draws, one.law(), range(one.n)) > FAILS
@@ -85,7 +85,7 @@ def test_the_normalizer_is_that_of_the_plain_tables(one):
         plain = conditioned._prepare(one.x)
     except CongenialError:
         assume(False)
-    composed = conditioned._prepare(one.x, compose=True)
+    composed = conditioned._draws_of(one.x)
     assert composed.log_sum() == pytest.approx(plain.log_sum(), abs=1e-8)
     draws = conditioned.sample(one.x, size=20, rng=cg.seeded(1))
     assert conditioned._satisfied_by(draws, one.x).all()
@@ -100,7 +100,7 @@ def test_tables_do_not_grow_with_the_counts():
     sizes = []
     for counts in (leaves, 10**7 * leaves):
         x = tree.roll_up(counts)
-        sizes.append(conditioned._prepare(x, compose=True).table.size)
+        sizes.append(conditioned._draws_of(x).table.size)
         draws = conditioned.sample(x, size=10, rng=cg.seeded(1))
         assert conditioned._satisfied_by(draws, x).all()
         assert np.unique(draws[:, tree.leaves[0]]).size > 5

@@ -34,7 +34,7 @@ def tables_of(*, bounded=True, scale=1.5):
     resolved = cg.consistent(tree)
     resolved &= cg.nonnegative() if bounded else cg.exactly(0)
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scale), tree), resolved)
-    return conditioned._prepare(x, compose=True)
+    return conditioned._draws_of(x)
 
 
 @pytest.mark.parametrize("bounded", [True, False])

@@ -195,7 +195,7 @@ def test_only_draws_that_are_charged_the_limit_may_lose_as_much():
     mechanism = cg.Additive(cg.DiscreteLaplace(3.0), tree)
     free = cg.consistent(tree) & cg.exactly([0])
     charged = cg.condition(mechanism, free & cg.nonnegative())
-    loose, tight = charged._prepare(x, compose=True), charged._prepare(x)
+    loose, tight = charged._draws_of(x), charged._prepare(x)
     assert tight.error < 2e-11
     assert tight.error < loose.error <= exact.ERROR_LIMIT == charged.error_bound
     weights = charged._shared_weights(x, charged.forest.orientation)

@@ -109,7 +109,7 @@ def prepared(one: Case, *, compose=False, cut=None):
         if cut is not None:
             patch.setattr(exact, "_CUT", cut)
             patch.setattr(exact, "ERROR_LIMIT", 1.0)
-        return conditioned._prepare(one.x, compose=compose)
+        return conditioned._draws_of(one.x) if compose else conditioned._prepare(one.x)
 
 
 def tree_case(parents, scales, leaves, *, kind="laplace", pinned=(), lo=-INF):

@@ -373,16 +373,15 @@ class Conditioned(PlotsMarginals):
     def _prepare(
         self, counts: IntArray | None, *, compose: bool = False, whole: bool = False
     ) -> Tables:
-        weights = self._shared_weights(counts, self.forest.orientation)
-        # draws that depend on the counts are charged the limit, see `error_bound`
-        limit = error_limit(self.forest.n) if compose and counts is not None else None
-        compiled = sum_network.compile(self.forest, weights, whole=whole)
-        return sum_network.fill(compiled, limit, drawn=compose)
+        return sum_network.fill(self._compiled(counts, whole=whole), drawn=compose)
 
     def _draws_of(self, counts: IntArray) -> Tables | families.FamilySums:
+        """Fill tables for draws, which are charged the limit, see `error_bound`."""
+        return families.fill_draws(self._compiled(counts), error_limit(self.forest.n))
+
+    def _compiled(self, counts: IntArray | None, *, whole: bool = False) -> sum_network.Compiled:
         weights = self._shared_weights(counts, self.forest.orientation)
-        compiled = sum_network.compile(self.forest, weights, whole=False)
-        return families.fill_draws(compiled, error_limit(self.forest.n))
+        return sum_network.compile(self.forest, weights, whole=whole)
 
     def _weights(self, counts: IntArray) -> Unary:
         """Weights of the noise at every entry, then of block sums, which have no noise."""
