@@ -108,6 +108,19 @@ def test_the_error_stays_within_its_limit_at_any_scale(scale):
         assert (tree.roll_up(row[tree.leaves]) == row).all()
 
 
+def test_sums_of_unmeasured_nodes_may_lie_far_above_the_data():
+    # their tilt is positive, and their members have no noise of their own
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    scales, ends = np.array([8.0, np.inf, np.inf, *[8.0] * 4]), np.zeros((2, 7))
+    ends[0], ends[1, 0] = [150.0, *[np.inf] * 6], 200.0
+    base = cg.consistent(tree) & cg.nonnegative()
+    either = (base & cg.bounds(hi=ends[0])) | (base & cg.bounds(lo=ends[1]))
+    made = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), either, sampler="exact")
+    sums = filled(made.parts[1], tree.roll_up(np.array([3, 0, 0, 4])))
+    assert sums is not None
+    assert sums.leaves.tilt[sums.families.root] > 0.0
+
+
 def test_gaussian_noise_and_leaves_without_a_bound_take_the_other_way():
     tree, x = random_tree(np.random.default_rng(1), 12)
     assert filled(conditioned(tree, 3.0, noise=cg.DiscreteGaussian), x) is None
@@ -144,7 +157,7 @@ def test_integer_weights_of_lifts_are_as_close_as_is_charged():
             one = SimpleNamespace(
                 m=1, law=leaves_of(gaps, inverse, tilt), each=np.zeros(gaps.size, int)
             )
-            charged = _Filling._rounding_of_lifts(one)[0] / (gaps + 2.0).sum()
+            charged = _Filling._rounding_of_lifts(one, np.array([0]))[0] / (gaps + 2.0).sum()
             for j in range(gap + 1):
                 share, true = Decimal(found[j]) / whole, exact[j] / sum(exact)
                 # 4 units for each weight, as many for their sum

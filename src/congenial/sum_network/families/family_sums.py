@@ -296,12 +296,13 @@ class _Filling:
         ends = np.where(direct, high + 1.0, low + _periods(high - low))
         if not self._fill_binomials(at, ends.astype(np.int64) + 1):
             return False
-        self.lifts = self._rounding_of_lifts()
+        self.lifts = np.zeros(self.m)
+        self.lifts[at] = self._rounding_of_lifts(at)
         self.relative += _UNIT * float((4.0 * self.lifted[at] + 8.0).sum())
         return self._directly(at[direct]) and self._by_transforms(at[~direct])
 
-    def _rounding_of_lifts(self) -> FloatArray:
-        """Bound the total variation by which integer weights change all lifts of each family.
+    def _rounding_of_lifts(self, at: IntArray) -> FloatArray:
+        """Bound the total variation by which integer weights change all lifts of families of leaves.
 
         Weights are scaled such that those of the largest gap add up to 2^62. Those of a gap c add
         up to a mean of 1 and most / (1 - a), weighted by a^c, if the top is likelier, and else to 1
@@ -311,12 +312,13 @@ class _Filling:
         lifts = np.where(law.gaps > 0, law.counts * (law.gaps + 2.0), 0.0)
         widest = np.zeros(m)
         np.maximum.at(widest, self.each, law.gaps)
-        falls = -np.expm1(-np.abs(law.tilt + law.inverse))
-        most = -np.expm1(-2.0 * law.inverse)
-        largest = 1.0 + most * np.minimum(widest + 1.0, 1.0 / np.maximum(falls, 1e-300))
-        least = np.where(law.tilt + law.inverse > 0.0, most / np.maximum(falls, 1e-300), 1.0)
+        inverse, rise = law.inverse[at], law.tilt[at] + law.inverse[at]
+        falls = np.maximum(-np.expm1(-np.abs(rise)), 1e-300)
+        most = -np.expm1(-2.0 * inverse)
+        largest = 1.0 + most * np.minimum(widest[at] + 1.0, 1.0 / falls)
+        least = np.where(rise > 0.0, most / falls, 1.0)
         scale = largest / np.minimum(least, 1.0)
-        return _CHOICE * scale * np.bincount(self.each, weights=lifts, minlength=m)
+        return _CHOICE * scale * np.bincount(self.each, weights=lifts, minlength=m)[at]
 
     def _fill_binomials(self, at: IntArray, ends: IntArray) -> bool:
         """Fill negative binomial weights for the families `at`, up to their ends."""
