@@ -302,7 +302,7 @@ class _Filling:
         return self._directly(at[direct]) and self._by_transforms(at[~direct])
 
     def _rounding_of_lifts(self, at: IntArray) -> FloatArray:
-        """Bound the total variation by which integer weights change all lifts of families of leaves.
+        """Bound the total variation by which integer weights change all lifts of families `at`.
 
         Weights are scaled such that those of the largest gap add up to 2^62. Those of a gap c add
         up to a mean of 1 and most / (1 - a), weighted by a^c, if the top is likelier, and else to 1
