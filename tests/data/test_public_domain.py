@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from congenial.data.counts import build_domain
-from congenial.data.public_domain import tree_of
+from congenial.data.public_domain import Paths, tree_of
+from congenial.domain.names import Names
 from congenial.domain.tree import Tree
 from congenial.errors import DataError
 from congenial.plan.plan import parse_plan, read_plan
@@ -33,8 +34,17 @@ def test_ordered_paths_make_the_tree_of_any_paths():
                 for _ in range(source.integers(1, 41))
             }
         )
-        columns = [np.array(names, dtype=object) for names in zip(*paths, strict=True)]
-        made, known = tree_of(plan, columns), Tree.from_paths(("all", *path) for path in paths)
+        pairs = zip([(None,) * depth, *paths], paths, strict=False)
+        apart = [
+            next(at for at in range(depth) if before[at] != path[at]) for before, path in pairs
+        ]
+        columns = zip(*paths, strict=True)
+        names = tuple(
+            Names.of(name for name, first in zip(column, apart, strict=True) if first <= at)
+            for at, column in enumerate(columns)
+        )
+        made = tree_of(plan, Paths(np.array(apart, dtype=np.int8), names))
+        known = Tree.from_paths(("all", *path) for path in paths)
         assert made.names == known.names
         assert made.parents.tolist() == known.parents.tolist()
 

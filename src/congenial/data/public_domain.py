@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from congenial.data.sources import (
     restrict,
     with_types,
 )
+from congenial.domain.names import KIND, Names
 from congenial.domain.tree import Tree
 from congenial.errors import DataError
 from congenial.plan.fields import refuse
@@ -36,16 +38,26 @@ from congenial.plan.plan import Plan
 from congenial.plan.row_filter import Condition, parse_where
 from congenial.wording import show
 
-# Names of the nodes at each level above every leaf, a column for each level, in the leaves' order.
-Paths = list[npt.NDArray[np.object_]]
 # Result of looking up a row's key: the lookup has it, the lookup lacks it, or the row has none.
 FOUND, LACKING, BLANK = "found", "lacking", "blank"
 # Most nodes of the deepest level; more would need too much memory and time.
-_MOST = 5_000_000
+_MOST = 20_000_000
+# Names of leaves that are fetched at a time.
+_AT_ONCE = 1_000_000
 # Longest name of a node, in characters; a longer one suggests a wrong column.
 _LONGEST = 1_000
 # Message for queries over congenial's own tables, which cannot fail because of a row's value.
 BROKEN = "the counts could not be added up; please report this as a bug in congenial"
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Paths of all leaves from the root down, sorted; a name that repeats is left out."""
+
+    apart: npt.NDArray[
+        np.int8
+    ]  # shape (leaves,): First level whose name differs from the one before.
+    names: tuple[Names, ...]  # For each level the names of its nodes, in the order of the leaves.
 
 
 @dataclass(frozen=True)
@@ -238,7 +250,7 @@ def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     """
     if not plan.hierarchy.levels:
         ask(connection, "CREATE TEMP TABLE ordered AS SELECT 0 AS leaf", BROKEN)
-        return []
+        return Paths(np.zeros(1, dtype=np.int8), ())
     table, condition = _domain_table(plan, public), public.condition
     for level in plan.hierarchy.levels:
         table.check_column(level, "hierarchy.levels")
@@ -309,18 +321,45 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
             )
     order = ", ".join(f"try_cast({c} AS DOUBLE) NULLS LAST, {c}" for c in columns)
     _check_size(connection, columns, shown)
-    listed = ask_columns(
+    above = " ".join(
+        f"WHEN {c} IS DISTINCT FROM lag({c}) OVER w THEN {depth}"
+        for depth, c in enumerate(columns[:-1])
+    )
+    apart = f"CASE {above} ELSE {len(columns) - 1} END" if above else "0"
+    ask(
         connection,
-        f"CREATE TEMP TABLE ordered AS SELECT {', '.join(columns)}, row_number() OVER (ORDER BY "
-        f"{order}) - 1 AS leaf FROM domain; SELECT {', '.join(columns)} FROM ordered ORDER BY leaf",
+        f"CREATE TEMP TABLE ordered AS SELECT *, CAST({apart} AS TINYINT) AS apart FROM (SELECT "
+        f"{', '.join(columns)}, row_number() OVER (ORDER BY {order}) - 1 AS leaf FROM domain) "
+        "WINDOW w AS (ORDER BY leaf)",
         BROKEN,
     )
-    if not listed[0].size:
+    ask(connection, "DROP TABLE domain", BROKEN)
+    [firsts] = ask_columns(connection, "SELECT apart FROM ordered ORDER BY leaf", BROKEN)
+    if not firsts.size:
         raise DataError(
             f"{shown} holds no node{' that meets data.where' if plan.data.where else ''}; a "
             "release needs at least one."
         )
-    return [np.asarray(column, dtype=object) for column in listed]
+    fetched = (_names(connection, column, at, firsts) for at, column in enumerate(columns))
+    return Paths(firsts.astype(np.int8), tuple(fetched))
+
+
+def _names(
+    connection: Connection, column: str, level: int, apart: npt.NDArray[np.integer[Any]]
+) -> Names:
+    """Fetch the names of a level's nodes, some of which are Python texts at a time."""
+    out = np.empty(int((apart <= level).sum()), dtype=KIND)
+    end = 0
+    for begin in range(0, apart.size, _AT_ONCE):
+        [names] = ask_columns(
+            connection,
+            f"SELECT {column} FROM ordered WHERE apart <= {level} AND leaf >= {begin} AND leaf < "
+            f"{begin + _AT_ONCE} ORDER BY leaf",
+            BROKEN,
+        )
+        start, end = end, end + names.size
+        out[start:end] = names
+    return Names(out)
 
 
 def _reversed(connection: Connection, upper: str, lower: str) -> bool:
@@ -360,25 +399,18 @@ def tree_of(plan: Plan, paths: Paths) -> Tree:
     The paths are distinct, without empty names, and sorted by node. Every node comes before those
     below it, and these before the next node of its level.
     """
-    depth = len(paths)
+    apart, depth = paths.apart, len(paths.names)
     if not depth:
         return Tree.from_parents(np.array([-1], dtype=np.int64), [plan.hierarchy.root])
-    # the first level at which each path leaves the path before
-    apart = np.full(paths[0].size, depth - 1, dtype=np.int64)
-    apart[0] = 0
-    for level in range(depth - 2, -1, -1):
-        names = paths[level]
-        apart[1:][names[1:] != names[:-1]] = level
-    last = np.cumsum(depth - apart)  # number of each path's leaf; the root is 0
+    last = np.cumsum(depth - apart, dtype=np.int64)  # number of each path's leaf; the root is 0
     parents = np.full(int(last[-1]) + 1, -1, dtype=np.int64)
-    labels = np.empty(parents.size, dtype=object)
+    labels = np.empty(parents.size, dtype=KIND)
     labels[0] = plan.hierarchy.root
-    above = np.zeros(last.size, dtype=np.int64)
-    for level, names in enumerate(paths):
-        new = np.flatnonzero(apart <= level)
-        node = np.zeros(last.size, dtype=np.int64)
-        node[new] = last[new] - (depth - 1 - level)
-        parents[node[new]] = above[new]
-        labels[node[new]] = names[new]
-        above = np.maximum.accumulate(node)
-    return Tree.from_parents(parents, labels.tolist())
+    above = np.zeros(1, dtype=np.int64)  # nodes of the level above
+    inside = np.zeros(apart.size, dtype=np.int32)  # the place among them of each path's node
+    for level, names in enumerate(paths.names):
+        new = apart <= level
+        node = last[new] - (depth - 1 - level)
+        parents[node], labels[node] = above[inside[new]], names.array
+        above, inside = node, np.cumsum(new, dtype=np.int32) - 1
+    return Tree.from_parents(parents, Names(labels))

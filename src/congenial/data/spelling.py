@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+
+import numpy as np
 
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
+from congenial.types import IntArray
 
+# Names that are compared at a time, except for a larger family.
+_AT_ONCE = 100_000
 # Scripts that share the shapes of some letters.
 _SIMILAR = frozenset(("ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK", "LATIN"))
 
@@ -22,23 +28,10 @@ def odd_names(domain: Tree | Workload) -> tuple[str, ...]:
     tree = domain.tables[0].geography if isinstance(domain, Workload) else domain
     if tree is None:
         return ()
-    whole = " ".join(tree.names)
-    if whole.isascii():  # most often one pass over all names shows that none is alike
-        names = whole.lower().split()
-        if len(names) == len(set(names)) == len(tree):
-            return ()
-    first: dict[tuple[int, str], int] = {}
     alike: list[tuple[int, int]] = []
     mixed: list[int] = []
-    folded = list(map(_folded, tree.names))
-    if whole.isascii() and len(set(folded)) == len(folded):
-        return ()
-    for v, (parent, name) in enumerate(zip(tree.parents.tolist(), tree.names, strict=True)):
-        before = first.setdefault((parent, folded[v]), v)
-        if before != v:
-            alike.append((before, v))
-        if not name.isascii() and any(map(_mixes, re.findall(r"\w+", name))):
-            mixed.append(v)
+    for nodes in _families(tree):
+        _look(tree, nodes, alike, mixed)
     remarks = []
     if alike:
         one, other = (ascii(tree.names[v]) for v in alike[0])
@@ -52,6 +45,40 @@ def odd_names(domain: Tree | Workload) -> tuple[str, ...]:
             f"word{_more(len(mixed))}; it may look like another name."
         )
     return tuple(remarks)
+
+
+def _families(tree: Tree) -> Iterator[IntArray]:
+    """Yield the roots, then the children of some nodes at a time."""
+    yield tree.roots
+    starts, children = tree.children
+    begin = 0
+    while begin < children.size:
+        end = int(starts[np.searchsorted(starts, begin + _AT_ONCE, side="right") - 1])
+        if end <= begin:  # a family of more nodes
+            end = int(starts[np.searchsorted(starts, begin, side="right")])
+        yield children[begin:end]
+        begin = end
+
+
+def _look(tree: Tree, nodes: IntArray, alike: list[tuple[int, int]], mixed: list[int]) -> None:
+    """Add to `alike` the pairs of siblings that look alike, to `mixed` names of two scripts."""
+    texts = tree.names.array[nodes].tolist()
+    whole = " ".join(texts)
+    if whole.isascii():  # most often one pass over all names shows that none is alike
+        names = whole.lower().split()
+        if len(names) == len(set(names)) == len(texts):
+            return
+    folded = list(map(_folded, texts))
+    if whole.isascii() and len(set(folded)) == len(folded):
+        return
+    first: dict[tuple[int, str], int] = {}
+    parents = tree.parents[nodes].tolist()
+    for v, parent, name, form in zip(nodes.tolist(), parents, texts, folded, strict=True):
+        before = first.setdefault((parent, form), v)
+        if before != v:
+            alike.append((before, v))
+        if not name.isascii() and any(map(_mixes, re.findall(r"\w+", name))):
+            mixed.append(v)
 
 
 def _more(count: int) -> str:

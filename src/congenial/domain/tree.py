@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from congenial.domain.names import Names
 from congenial.domain.nesting import Sums
 from congenial.errors import ArgumentError, StructureError
 from congenial.kernels.numerics import trees
@@ -33,13 +34,13 @@ class Tree:
     ----------
     parents : ndarray of int64, shape (n,)
         Index of each node's parent, -1 for a root.
-    labels : tuple of str, length n, or None
+    labels : sequence of str, length n, or None
         A label for each node; labels may repeat under different parents. Without labels, `names`
         are the indices.
     """
 
     parents: IntArray
-    labels: tuple[str, ...] | None
+    labels: Names | None
 
     @classmethod
     def from_parents(cls, parents: npt.ArrayLike, names: Sequence[str] | None = None) -> Tree:
@@ -55,7 +56,8 @@ class Tree:
         Raises
         ------
         StructureError
-            If an index is out of range, or nodes form a cycle, or the lengths differ.
+            If an index is out of range, or nodes form a cycle, or the lengths differ, or a label
+            cannot be written in UTF-8.
         """
         try:
             array = np.asarray(parents)
@@ -75,7 +77,7 @@ class Tree:
                 f"parents[{wrong[0]}] is {array[wrong[0]]}; "
                 f"give -1 for a root or an index below {array.size}."
             )
-        labels = None if names is None else tuple(names)
+        labels = None if names is None else _labels(names)
         if labels is not None and len(labels) != array.size:
             raise StructureError(f"names has {len(labels)} entries; give {array.size}.")
         array = array.copy()
@@ -151,9 +153,9 @@ class Tree:
         return html_table(f"Tree of {many(len(self), 'node')}", columns, rows, len(rows))
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The label of each node; without labels, its index."""
-        return self.labels or tuple(map(str, range(len(self))))
+    def names(self) -> Names:
+        """The label of each node; without labels, its index. A sequence of texts."""
+        return self.labels or Names(np.arange(len(self)))
 
     @cached_property
     def level(self) -> IntArray:
@@ -254,10 +256,10 @@ class Tree:
         if isinstance(node, bool) or not isinstance(node, str | Sequence):
             raise ArgumentError(f"node is {node!r}; give an index, a name or a path.")
         text = node if isinstance(node, str) else "/".join(map(str, node))
-        found = self._by_name.get(text, [])
+        found = self._places(text)
         if not found and "/" in text:
             end = tuple(text.split("/"))
-            alike = self._by_name.get(end[-1], [])
+            alike = self._places(end[-1])
             found = [i for i in alike if self.path(i)[-len(end) :] == end]
         if len(found) != 1:
             raise ArgumentError(
@@ -266,12 +268,12 @@ class Tree:
             )
         return found[0]
 
-    @cached_property
-    def _by_name(self) -> dict[str, list[int]]:
-        table: dict[str, list[int]] = {}
-        for i, name in enumerate(self.names):
-            table.setdefault(name, []).append(i)
-        return table
+    def _places(self, name: str) -> list[int]:
+        """Return the nodes with a name, ascending; none for a text that UTF-8 cannot write."""
+        try:
+            return self.names.places(name)
+        except UnicodeEncodeError:
+            return []
 
     def roll_up(self, leaf_counts: npt.ArrayLike) -> npt.NDArray[np.int64 | np.float64]:
         """Sum leaf values up the tree.
@@ -330,3 +332,12 @@ class Tree:
         total, same = np.empty(len(self), dtype=dtype), np.empty(len(rows), dtype=np.bool_)
         trees.add_up_rows(parents, inner, read_only(rows.astype(dtype, copy=False)), total, same)
         return same
+
+
+def _labels(names: Iterable[str]) -> Names:
+    try:
+        return Names.of(names)
+    except UnicodeEncodeError:
+        raise StructureError(
+            "a name has half of a surrogate pair, which no UTF-8 file can hold; write it anew."
+        ) from None

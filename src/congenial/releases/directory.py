@@ -17,6 +17,7 @@ import numpy as np
 
 from congenial.data.memory import allowance
 from congenial.data.sources import identifier, literal
+from congenial.domain.names import Names
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.durability.signals import uninterrupted
@@ -26,7 +27,6 @@ from congenial.releases.file_table import (
     Columns,
     FileTable,
     Numbers,
-    Texts,
     every,
     repeated,
     texts_of,
@@ -59,6 +59,8 @@ _SCRIPT = re.compile(r"[0-9]+\.js")
 NOTE = "note"
 # Lines written at a time, and bytes read at a time.
 _LINES, _CHUNK = 10_000, 1 << 20
+# Texts of a column that are read at a time.
+_TEXTS = 1_000_000
 # Types of columns that releases have.
 _KINDS = ("BIGINT", "DOUBLE", "VARCHAR")
 # Least bytes of memory per row, and the bytes assumed free where the system does not say.
@@ -176,17 +178,28 @@ def write_columns(
 def _lines(columns: Columns, keys: Iterable[str], own: Mapping[str, Column]) -> Iterator[bytes]:
     """Yield a CSV file, some lines at a time."""
     yield (",".join(cell(name) for name, _ in columns) + "\n").encode()
-    line = "{}" + ",".join("{}" for _ in own) + "\n"
-    lines = starmap(line.format, zip(keys, *map(_formatted, own.values()), strict=True))
-    while part := list(islice(lines, _LINES)):
-        yield "".join(part).encode()
+    line = ("{}" + ",".join("{}" for _ in own) + "\n").format
+    shown = [_as_cells(column) for column in own.values()]
+    rows, begin = iter(keys), 0
+    while part := list(islice(rows, _LINES)):
+        here = slice(begin, begin + len(part))
+        cells = (_formatted(column.take(here)) for column in shown)
+        yield "".join(starmap(line, zip(part, *cells, strict=True))).encode()
+        begin = here.stop
+
+
+def _as_cells(column: Column) -> Column:
+    """Return a column whose texts are written as cells."""
+    if isinstance(column, Numbers):
+        return column
+    return replace(column, words=Names.of(map(cell, column.words)))
 
 
 def _formatted(column: Column) -> Sequence[object]:
     """Return the cells of a column as text, or as numbers that are written alike."""
-    if isinstance(column, Texts):
-        return replace(column, words=tuple(map(cell, column.words))).cells()
-    return column.objects() if column.known.all() else column.cells()
+    if isinstance(column, Numbers) and column.known.all():
+        return column.objects()
+    return column.cells()
 
 
 def read_table(directory: Path, names: tuple[str, str] = TABLE) -> FileTable:
@@ -276,8 +289,8 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileTable:
     """Read a table within limits: a small Parquet file may declare any number of rows."""
     try:
         with _connect() as connection, uninterrupted(connection.interrupt):
-            source = f"FROM read_parquet({_path(path)})"
-            found = connection.execute(f"SELECT * {source} LIMIT 0")
+            source = f"FROM read_parquet({_path(path)}, file_row_number = true)"
+            found = connection.execute(f"SELECT * EXCLUDE (file_row_number) {source} LIMIT 0")
             columns = tuple((str(d[0]), str(d[1])) for d in found.description or ())
             strange = [f"{name} {kind}" for name, kind in columns if kind not in _KINDS]
             if strange:
@@ -287,15 +300,18 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileTable:
                 )
             texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
             lengths = " + ".join(f"coalesce(sum(strlen({name})), 0)" for name in texts) or "0"
+            sizes = []
             for size, what, most in (("count(*)", "rows", rows), (lengths, "bytes of text", text)):
                 [[found_size]] = connection.execute(f"SELECT {size} {source}").fetchall()
+                sizes.append(int(found_size))
                 if found_size > most:
                     raise ReleaseError(
                         f"{path.name} holds {found_size:,} {what}, and there can be at most "
                         f"{most:,}; get the release anew."
                     )
             return FileTable(
-                columns, tuple(_column(connection, name, kind, source) for name, kind in columns)
+                columns,
+                tuple(_column(connection, *column, sizes[0], source) for column in columns),
             )
     except (duckdb.Error, RuntimeError) as error:  # RuntimeError: text that is not UTF-8
         raise ReleaseError(
@@ -303,16 +319,31 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileTable:
         ) from error
 
 
-def _column(connection: duckdb.DuckDBPyConnection, name: str, kind: str, source: str) -> Column:
-    """Read one column, so that texts of one column at a time are held twice."""
-    found = connection.execute(f"SELECT {identifier(name)} {source}").fetchnumpy()
-    array = next(iter(found.values()))
-    known = ~np.ma.getmaskarray(array)
+def _column(
+    connection: duckdb.DuckDBPyConnection, name: str, kind: str, rows: int, source: str
+) -> Column:
+    """Read one column; some of its texts at a time are Python objects."""
+    of_column = f"SELECT {identifier(name)} {source}"
     if kind == "VARCHAR":
         return texts_of(
-            [v if k else None for v, k in zip(np.ma.getdata(array), known, strict=True)]
+            text
+            for begin in range(0, rows, _TEXTS)
+            for text in _texts(
+                connection,
+                f"{of_column} WHERE file_row_number >= {begin} AND file_row_number < "
+                f"{begin + _TEXTS}",
+            )
         )
+    array = next(iter(connection.execute(of_column).fetchnumpy().values()))
+    known = ~np.ma.getmaskarray(array)
     return Numbers(np.where(known, np.ma.getdata(array), 0), known)
+
+
+def _texts(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str | None]:
+    """Yield the texts that a query returns, None for NULL."""
+    array = next(iter(connection.execute(sql).fetchnumpy().values()))
+    known, texts = ~np.ma.getmaskarray(array), np.ma.getdata(array)
+    return (v if k else None for v, k in zip(texts, known, strict=True))
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

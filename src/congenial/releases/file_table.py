@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial.domain.names import Names
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Code of a missing text, and of a text that a column does not have.
@@ -23,7 +25,7 @@ class Numbers:
     values: IntArray | FloatArray  # shape (n,): Any number where there is none.
     known: BoolArray  # shape (n,): Whether there is a number.
 
-    def take(self, rows: IntArray) -> Numbers:
+    def take(self, rows: IntArray | slice) -> Numbers:
         """Return some of the numbers."""
         return Numbers(self.values[rows], self.known[rows])
 
@@ -47,9 +49,9 @@ class Texts:
     """A column of texts, each different one of which is held once."""
 
     codes: npt.NDArray[np.int32]  # shape (n,): The place of each text in `words`, or `NONE`.
-    words: tuple[str, ...]
+    words: Names
 
-    def take(self, rows: IntArray) -> Texts:
+    def take(self, rows: IntArray | slice) -> Texts:
         """Return some of the texts."""
         return Texts(self.codes[rows], self.words)
 
@@ -63,6 +65,8 @@ class Texts:
 
     def code(self, texts: Iterable[str | None]) -> npt.NDArray[np.int32]:
         """Return the code of each of some texts; `ABSENT` for one that the column does not have."""
+        if isinstance(texts, Names) and texts == self.words:
+            return np.arange(len(texts), dtype=np.int32)
         place: dict[str | None, int] = {word: code for code, word in enumerate(self.words)}
         place[None] = NONE
         return np.array([place.get(text, ABSENT) for text in texts], dtype=np.int32)
@@ -124,11 +128,12 @@ def different(one: Column, other: Column) -> BoolArray:
 
 
 def texts_of(texts: Iterable[str | None]) -> Texts:
-    """Return a column of texts."""
+    """Return a column of texts; a few of them at a time are Python objects, but for words."""
     place: dict[str | None, int] = {None: NONE}
-    codes = [place.setdefault(text, len(place) - 1) for text in texts]
-    words = tuple(word for word in place if word is not None)
-    return Texts(np.array(codes, dtype=np.int32), words)
+    numbers = (place.setdefault(text, len(place) - 1) for text in texts)
+    codes = np.fromiter(numbers, dtype=np.int32)
+    del place[None]
+    return Texts(codes, Names.of(cast("dict[str, int]", place)))
 
 
 def every(values: IntArray) -> Numbers:
@@ -138,4 +143,4 @@ def every(values: IntArray) -> Numbers:
 
 def repeated(words: Sequence[str], codes: npt.ArrayLike) -> Texts:
     """Return a column of a few texts by their places."""
-    return Texts(np.asarray(codes, dtype=np.int32), tuple(words))
+    return Texts(np.asarray(codes, dtype=np.int32), Names.of(words))

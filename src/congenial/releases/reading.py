@@ -129,7 +129,7 @@ class Release:
         return self.domain
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> Sequence[str]:
         """Name of every count, without the path of a node."""
         return self.domain.names
 

@@ -14,6 +14,7 @@ from typing import TypeVar, cast
 import numpy as np
 
 from congenial.domain.blocks import Block
+from congenial.domain.names import KIND, Names
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ReleaseError, StructureError
@@ -32,6 +33,8 @@ NUMBER = "'*[+-]?[0-9]+([.][0-9]+)?"
 # A name that may need quotes or an apostrophe: its ends are no letters or digits, or it has
 # characters of CSV's own.
 _UNLIKE_ITS_CELL = r'(?m)^(?!\w(?:[^",\r\n]*\w)?$)'
+# Rows whose names are texts at a time.
+_AT_ONCE = 10_000
 # Types of the columns of numbers and of noise; other columns hold integers.
 _TYPES = {"noise": "VARCHAR", "scale": "DOUBLE"}
 
@@ -74,7 +77,7 @@ def tree_of(table: FileTable, level_names: Sequence[str], what: str) -> Tree:
         shown = _path_of(path, int(wrong[0]))
         raise ReleaseError(f"the row of {shown} names another level than its path has.")
     parents = np.full(len(table), -1, dtype=np.int64)
-    labels = np.empty(len(table), dtype=object)
+    labels = np.empty(len(table), dtype=KIND)
     above = np.zeros(0, dtype=np.int64)
     for depth, (texts, number) in enumerate(zip(path, prefix, strict=True), start=1):
         here = np.flatnonzero(length == depth)
@@ -90,10 +93,10 @@ def tree_of(table: FileTable, level_names: Sequence[str], what: str) -> Tree:
             if alone.size:
                 shown = _path_of(path, int(alone[0]))
                 raise ReleaseError(f"the node {shown} has no row for its parent.")
-        labels[here] = np.array([*texts.words, None], dtype=object)[texts.codes[here]]
+        labels[here] = texts.words.array[texts.codes[here]]
         above = place
     try:
-        return Tree.from_parents(parents, labels.tolist())
+        return Tree.from_parents(parents, Names(labels))
     except StructureError as error:
         raise ReleaseError(f"the rows of {what} are no tree: {error}") from None
 
@@ -222,17 +225,22 @@ def _classes(block: Block, readings: Sequence[str]) -> Iterator[Sequence[object]
 
 def _paths(level_names: Sequence[str], tree: Tree) -> Iterator[str]:
     """Yield the cells of each node's level and path, with commas between and after."""
-    parents, level, cells = tree.parents.tolist(), tree.short_level.tolist(), _cells(tree.names)
-    depth, labels = len(level_names), _cells(level_names)
+    depth, labels, names = len(level_names), _cells(level_names), tree.names.array
+    rank = np.argsort(tree.short_level, kind="stable")
+    inner = rank[~tree.is_leaf[rank]]  # parents come before their children
     # the cells before those of the children of each inner node, and before those of a root
     path, before = {-1: ""}, {-1: f"0,{labels[0]},"}
-    rank = np.argsort(tree.short_level, kind="stable")
-    for v in rank[~tree.is_leaf[rank]].tolist():  # parents come before their children
-        path[v], below = f"{path[parents[v]]}{cells[v]},", level[v] + 1
-        before[v] = f"{below},{labels[below]},{path[v]}"
+    above, level = tree.parents[inner].tolist(), tree.short_level[inner].tolist()
+    cells = _cells(names[inner].tolist())
+    for v, parent, own, at in zip(inner.tolist(), above, cells, level, strict=True):
+        path[v] = f"{path[parent]}{own},"
+        before[v] = f"{at + 1},{labels[at + 1]},{path[v]}"
     gaps = ["," * (depth - at + 1) for at in range(1, depth + 1)]
-    ends = [gaps[at] for at in level]
-    return map("".join, zip(map(before.__getitem__, parents), cells, ends, strict=True))
+    for begin in range(0, len(tree), _AT_ONCE):
+        here = slice(begin, begin + _AT_ONCE)
+        parents, cells = tree.parents[here].tolist(), _cells(names[here].tolist())
+        ends = map(gaps.__getitem__, tree.short_level[here].tolist())
+        yield from map("".join, zip(map(before.__getitem__, parents), cells, ends, strict=True))
 
 
 def _cells(names: Sequence[str]) -> Sequence[str]:

@@ -41,9 +41,10 @@ def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     """Return the reach of every node of a tree, see `Summaries`.
 
     The reach of each different law is computed once. A few laws are computed one by one with
-    transforms, many by one pass over all nodes, which needs no transforms.
+    transforms, many by one pass over all nodes, which needs no transforms. The error of the tables
+    is taken from `alpha`.
     """
-    n = len(tree)
+    n, alpha = len(tree), max(alpha - tables.error, 0.0)
     number = _alike(tables.network.slot_class[:n].astype(np.int64), tree)
     _, different, number = np.unique(number, return_index=True, return_inverse=True)
     if different.size > max(_FEW, _FRACTION * n):

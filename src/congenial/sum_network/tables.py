@@ -27,6 +27,9 @@ from congenial.types import BoolArray, FloatArray, IntArray
 # Limit on the total variation between an exact draw and its law, for each `_MANY` values.
 ERROR_LIMIT = 1e-9
 _MANY = 1_200_000
+# Multiple of this limit for tables of laws, in which every leaf's rounding adds up. An interval
+# gives up as much of its probability.
+_LAWS = 8.0
 # Least total variation granted to truncation and to transforms.
 _CUT = 1e-12
 # Most entries of all tables; each takes 8 bytes, and a few more during certification.
@@ -90,7 +93,8 @@ def fill_noise(
     """Compile the classes, place windows, fill and certify the tables: see `filling.fill`."""
     loose = limit is not None
     composed = composable(weights.unary)
-    limit = error_limit(forest.n) if limit is None else limit
+    if limit is None:
+        limit = error_limit(forest.n) * (1.0 if drawn else _LAWS)
     cut = 0.5 * _SPENT * limit * _placed(forest.m) if loose else _CUT
     for attempt in range(24):
         far = _far(forest, weights, theta, attempt, cut)
