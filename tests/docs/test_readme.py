@@ -71,7 +71,7 @@ def test_the_released_table_is_reproduced(tmp_path) -> None:
         assert true == f"{truth:,}"
         if not row.lower <= truth <= row.upper:
             missed.append(place)
-        assert missed == ["Manhattan", "Bronx"]
+    assert missed == ["Manhattan", "Bronx"]
     names = found[["PULocationID", "Borough", "root"]].bfill(axis=1).iloc[:, 0]
     truths = [int(x[tree.find(name)]) for name in names]
     outside = sum((truths < found.lower) | (truths > found.upper))
