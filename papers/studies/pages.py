@@ -10,13 +10,18 @@ from pathlib import Path
 from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
 from congenial.exhibits.exhibit import Cell, Exhibit
-from congenial.exhibits.files import as_csv, as_image, as_rows
+from congenial.exhibits.files import (
+    ERROR,
+    as_csv,
+    as_image,
+    as_rows,
+    columns_with_errors,
+    with_error,
+)
 from papers.studies.openings import OPENINGS
 from papers.studies.study import DIGITS, Study
 
-# Significant digits of standard errors.
-ERROR_DIGITS = 2
-ERROR, WHAT = "standard error", "what"
+WHAT = "what"
 
 
 def write(study: Study, out: Path, *, seed: int, effort: float) -> list[Path]:
@@ -108,24 +113,10 @@ def with_errors(table: Exhibit) -> Exhibit:
     for row in table.rows:
         if WHAT in table.columns and row[table.columns.index(WHAT)] == ERROR:
             at = table.columns.index(WHAT) + 1
-            joined = (_joined(a, b) for a, b in zip(rows[-1][at:], row[at:], strict=True))
+            joined = (
+                with_error(a, b, DIGITS) for a, b in zip(rows[-1][at:], row[at:], strict=True)
+            )
             rows[-1] = (*rows[-1][:at], *joined)
         else:
             rows.append(row)
-    table = replace(table, rows=tuple(rows))
-    for name in table.columns:
-        if name.removeprefix("its ").split(",")[0] == ERROR:
-            at = table.columns.index(name)
-            rows = [
-                (*row[: at - 1], _joined(row[at - 1], row[at]), *row[at + 1 :])
-                for row in table.rows
-            ]
-            columns = (*table.columns[:at], *table.columns[at + 1 :])
-            table = replace(table, columns=columns, rows=tuple(rows))
-    return table
-
-
-def _joined(number: Cell, error: Cell) -> Cell:
-    if number is None or error is None:
-        return number
-    return f"{number:.{DIGITS}g} ± {error:.{ERROR_DIGITS}g}"
+    return columns_with_errors(replace(table, rows=tuple(rows)), DIGITS)

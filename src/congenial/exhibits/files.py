@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
+from dataclasses import replace
 
 from congenial.errors import UnsupportedError
-from congenial.exhibits.exhibit import Exhibit, Figure
+from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.wording import cell_text
 
 # Libraries that figures, projections and searches of studies need.
 NEEDED = ("matplotlib", "piqp", "scipy")
+# Name of a column of standard errors, and the significant digits of these on pages.
+ERROR, ERROR_DIGITS = "standard error", 2
 
 
 def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None) -> None:
@@ -39,6 +42,27 @@ def as_rows(table: Exhibit, digits: int = 4) -> str:
         for row in table.rows
     ]
     return "\n".join(lines)
+
+
+def columns_with_errors(table: Exhibit, digits: int = 4) -> Exhibit:
+    """Return a table with each standard error in the cell of the number before it, after a ±."""
+    for name in table.columns:
+        if name.removeprefix("its ").split(",")[0] == ERROR:
+            at = table.columns.index(name)
+            rows = [
+                (*row[: at - 1], with_error(row[at - 1], row[at], digits), *row[at + 1 :])
+                for row in table.rows
+            ]
+            columns = (*table.columns[:at], *table.columns[at + 1 :])
+            table = replace(table, columns=columns, rows=tuple(rows))
+    return table
+
+
+def with_error(number: Cell, error: Cell, digits: int) -> Cell:
+    """Write a number with its standard error, where it has one."""
+    if number is None or error is None:
+        return number
+    return f"{number:.{digits}g} ± {error:.{ERROR_DIGITS}g}"
 
 
 def as_csv(table: Exhibit) -> str:

@@ -116,7 +116,7 @@ def methods_table(found: Comparison) -> Exhibit:
         "Methods",
         ("method", "noise", "epsilon", "delta", "satisfies invariants", "why it does not fit"),
         tuple(rows),
-        ("The noise of each is calibrated to the same final epsilon, with the cost of bounds.",),
+        ("Every method has noise for the same final epsilon, which includes the cost of bounds.",),
     )
 
 
@@ -147,9 +147,9 @@ def errors_table(found: Comparison) -> Exhibit:
         ),
         tuple(rows),
         (
-            "In counts. `L1` is the mean absolute error of one count, with its standard error from "
-            "release to release; `L2` the root of the mean squared error; then quantiles of the "
-            "absolute error, over all counts of the level and all releases.",
+            "Errors are in counts, over all counts of the level and all releases. `L1` is the mean "
+            "absolute error, with its standard error over releases. `L2` is the root of the mean "
+            "squared error. The last columns are quantiles of the absolute error.",
         ),
     )
 
@@ -177,9 +177,9 @@ def bias_table(found: Comparison) -> Exhibit:
         ("level", "true count", "counts", "method", "noise", "L1", "bias", "standard error"),
         tuple(rows),
         (
-            "Over the counts of that size that are not published exactly: `L1` is the mean "
-            "absolute error, `bias` the mean of released less true count, with its standard error "
-            "from release to release.",
+            "Counts that are published exactly are left out. `L1` is the mean absolute error. "
+            "`bias` is the mean of released minus true count, with its standard error over "
+            "releases.",
         ),
     )
 
@@ -196,8 +196,9 @@ def times_table(found: Comparison) -> Exhibit:
         ("method", "noise", "first release, s", "each further one, s"),
         rows,
         (
-            "Elapsed on this machine, without counting and writing. The first includes the "
-            "preparation of the sampler; these numbers change from run to run.",
+            "Time elapsed on the machine that ran the comparison, without counting rows and "
+            "writing files. The first release includes the preparation of the sampler. The times "
+            "change from run to run.",
         ),
     )
 

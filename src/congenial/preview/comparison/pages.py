@@ -14,7 +14,13 @@ import msgspec
 from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
 from congenial.exhibits.exhibit import Exhibit
-from congenial.exhibits.files import as_csv, as_image, as_rows, check_installed
+from congenial.exhibits.files import (
+    as_csv,
+    as_image,
+    as_rows,
+    check_installed,
+    columns_with_errors,
+)
 from congenial.preview.comparison.outcome_tables import (
     WIDTH,
     Comparison,
@@ -29,6 +35,8 @@ from congenial.releases.directory import MARKER_TEXT
 
 FORMAT = 1
 NAME = "comparison"
+# Significant digits of numbers on the page.
+DIGITS = 3
 # File that marks the results of a comparison on confidential counts.
 MARKER = f"{NAME}-NOT-PRIVATE.txt"
 
@@ -108,12 +116,11 @@ def _blocks(found: Comparison, command: str) -> Iterator[str]:
     yield "# Methods compared"
     if found.stamp is not None:
         yield f"**{found.stamp}**"
-    yield f"Written by `{command}`; the same command gives the same numbers, except the times."
+    yield f"`{command}` wrote this page. The same command gives the same numbers, except the times."
     yield " ".join(head(found))
+    picture = figure(found)
+    yield f"![{picture.title}]({NAME}-{picture.name}.svg)"
     for table in _tables(found):
         yield f"## {table.title}"
-        yield as_rows(table)
         yield from table.notes
-    picture = figure(found)
-    yield f"## {picture.title}"
-    yield f"![{picture.title}]({NAME}-{picture.name}.svg)"
+        yield as_rows(columns_with_errors(table, DIGITS), DIGITS)
