@@ -1,8 +1,8 @@
 """The whole job, rows to files and back: `release`, `verify` and `explain` beside plain counting.
 
 A million leaves under 1,000 tracts and 20 counties, three million rows, the total exact. Each step
-is a process of its own; its processor time and its largest memory are those of the whole process,
-start included. The peer counts and adds noise, and writes the same two files.
+is a process of its own. Its processor time and its largest memory are those of the whole process,
+including its start. The peer counts the rows, adds noise, and writes the same two files.
 
 The second case is a table of 8 races by 2 ages at 24,960 blocks, groups, tracts and counties, each
 with its four margins: 706,483 crossing counts, by TopDown with Gaussian noise.
@@ -29,7 +29,8 @@ from benchmarks.timing import ratio
 STEPS = ("explain", "release", "verify")
 MOST_TIMES, MOST_MEMORY = 3.0, 1000.0
 ROUNDS = 3
-PLAN = """
+PLAN =
+"""
 data = { source = "rows.parquet" }
 hierarchy = { root = "state", levels = ["county", "tract", "block"], domain = "places.parquet" }
 privacy = { neighbours = "substitute", epsilon = 1.0 }
@@ -39,7 +40,8 @@ method = { name = "conditioning" }
 RACES, AGES = "abcdefgh", ("minor", "adult")
 # Most seconds of processor time of each step, crossing counts.
 SECONDS = {"explain": 10.0, "release": 60.0, "verify": 60.0}
-CROSSING = """
+CROSSING =
+"""
 data = { source = "rows.csv", weight = "people" }
 hierarchy = { root = "us", levels = ["county", "tract", "group", "block"], domain = "places.csv" }
 privacy = { neighbours = "substitute", epsilon = 4.0, delta = 1e-8, noise = "discrete-gaussian" }
