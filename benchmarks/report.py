@@ -40,7 +40,7 @@ under "The machine". Its target is beside it.
   (compiled loops) are loaded before the clock starts. Times are processor time, which excludes
   other processes.
 - A number with "×" is a ratio of times: congenial's time divided by the time of plain noise for as
-  many leaves, unless the line names other times. numpy draws the plain noise as the difference of two
+  many leaves, unless the line names other times. numpy draws plain noise as the difference of two
   geometric variables, in the same process. In each round, congenial ("ours") and the other program
   ("peer") take turns. The number is the median of the rounds' ratios, followed by the smallest and
   the largest. If there are three or more rounds, the first is left out.

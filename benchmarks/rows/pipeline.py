@@ -29,8 +29,7 @@ from benchmarks.timing import ratio
 STEPS = ("explain", "release", "verify")
 MOST_TIMES, MOST_MEMORY = 3.0, 1000.0
 ROUNDS = 3
-PLAN =
-"""
+PLAN = """
 data = { source = "rows.parquet" }
 hierarchy = { root = "state", levels = ["county", "tract", "block"], domain = "places.parquet" }
 privacy = { neighbours = "substitute", epsilon = 1.0 }
@@ -40,8 +39,7 @@ method = { name = "conditioning" }
 RACES, AGES = "abcdefgh", ("minor", "adult")
 # Most seconds of processor time of each step, crossing counts.
 SECONDS = {"explain": 10.0, "release": 60.0, "verify": 60.0}
-CROSSING =
-"""
+CROSSING = """
 data = { source = "rows.csv", weight = "people" }
 hierarchy = { root = "us", levels = ["county", "tract", "group", "block"], domain = "places.csv" }
 privacy = { neighbours = "substitute", epsilon = 4.0, delta = 1e-8, noise = "discrete-gaussian" }
