@@ -31,26 +31,29 @@ MET = {True: "met", False: "**not met**", None: ""}
 _INTRO = """\
 # Benchmarks
 
-Written by `make benchmark`; do not edit. Each number was measured in the run named here. Its target
-is beside it.
+Written by `make benchmark`; do not edit. Each number was measured in the run that is described
+under "The machine". Its target is beside it.
 
 ## How it is measured
 
-- Every case runs in its own process on one core and one thread, with a limit of time. Kernels are
-  loaded before the clock starts. Times are processor time, which excludes other processes.
-- "× noise" is a time divided by the time of unconstrained noise for as many leaves, drawn by numpy
-  in the same process as the difference of two geometric variables. Ours and the peer take turns.
-  The number is the median of the rounds' ratios, followed by the smallest and the largest. If
-  there are three or more rounds, the first is left out.
-- The time of a first draw is from `condition(M, C)` to the released vector, and includes the upward
-  pass. If bounds make the law depend on the data, further draws are those of one call with `size`,
-  which needs one upward pass. All random words come from the operating system, as in a release.
-  The noise is discrete Laplace of scale 2 unless another is named.
-- Growth uses the fastest rounds and memory that the process already has: a virtual machine may take
-  longer to provide gigabytes than a draw takes to fill them.
-- Chains get the continuous law of the same scale, without the rounding to integers. Their
-  effective draws are the smallest bulk effective sample size over the leaves, of four chains
-  with different starts. Their time excludes warm-up, tuning and compiling.
+- Every case runs in its own process on one core and one thread, with a limit of time. Kernels
+  (compiled loops) are loaded before the clock starts. Times are processor time, which excludes
+  other processes.
+- A number with "×" is a ratio of times: congenial's time divided by the time of plain noise for as
+  many leaves, unless the line names other times. numpy draws plain noise as the difference of two
+  geometric variables, in the same process. In each round, congenial ("ours") and the other program
+  ("peer") take turns. The number is the median of the rounds' ratios, followed by the smallest and
+  the largest. If there are three or more rounds, the first is left out.
+- The time of a first draw is from `condition(M, C)` to the released vector. It includes the upward
+  pass, which fills the tables from the leaves to the root. If bounds make the law depend on the
+  data, further draws are those of one call with `size`, which needs one upward pass. All random
+  words come from the operating system, as in a release. The noise is discrete Laplace of scale 2
+  unless another is named.
+- The section on growth takes the fastest rounds, in memory that the process already has. A virtual
+  machine may take longer to provide gigabytes than a draw takes to fill them.
+- Markov chains draw from the continuous law of the same scale, without the rounding to integers.
+  Their number of effective draws is the smallest bulk effective sample size of any leaf, from four
+  chains with different starts. Their time excludes warm-up, tuning and compiling.
 """
 
 

@@ -2,8 +2,9 @@
 
 Total, race, age and race by age are measured at five levels with Gaussian noise of scale 10; every
 count is at least 0 and the total of all exact. Counts are made up, and skewed like those of census
-blocks. "Fits" are the quadratic programmes of all families under the same parents' cells, set up on
-both sides; integers add the roundings and our random words. The whole release has setting up in it.
+blocks. "Fits" are the quadratic programmes of all families, given the same cells of their parents.
+Both sides have set up their programmes before. With integers, the time includes the rounding and
+our random words. The time of the whole release includes the setup.
 """
 
 from __future__ import annotations

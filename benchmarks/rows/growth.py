@@ -1,9 +1,9 @@
 """Time of the first draw from 10^4 to 10^7 leaves, which is linear.
 
 The trees have the same four levels and the same fan-out below the root, so only the number of
-leaves differs. The process keeps the memory that a draw frees. A virtual machine may take longer to
-provide the gigabytes of ten million leaves than a draw takes to fill them. The first round, which
-waits for this memory, is left out if there are three or more rounds.
+leaves differs. The process keeps the memory that a draw frees. The first round waits for this
+memory. A virtual machine may take longer to provide it than a draw takes to fill it. If there are
+three or more rounds, the first is therefore left out.
 """
 
 from __future__ import annotations

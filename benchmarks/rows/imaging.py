@@ -1,10 +1,11 @@
 """The closest point in L2 with leaves at least 0 and the root exact, beside general solvers.
 
 Counts are Poisson(3) leaves (the taxi trips on 270 nodes) with Gaussian noise of scale 3 at every
-node. "Again" is another vector after the setup: a kept projector, and PIQP's update and solve.
-"At once" includes the setup on both sides: `project` with its invariant, and PIQP with given
-matrices. In L1 all of `project` is timed. OSQP and Clarabel are timed at once. The residual is that
-of the optimality certificate, which uses our values alone, relative to the largest number.
+node. "Again" is the time for another vector after the setup: for us with a kept projector, for PIQP
+its update and solve. "At once" includes the setup on both sides: `project` with its invariant, and
+PIQP with given matrices. In L1, all of `project` is timed. OSQP and Clarabel are timed with their
+setup. The residual is that of the certificate of optimality, relative to the largest number; the
+certificate uses our values alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The whole job, rows to files and back: `release`, `verify` and `explain` beside plain counting.
 
 A million leaves under 1,000 tracts and 20 counties, three million rows, the total exact. Each step
-is a process of its own; its processor time and its largest memory are those of the whole process,
-start included. The peer counts and adds noise, and writes the same two files.
+is a process of its own. Its processor time and its largest memory are those of the whole process,
+including its start. The peer counts the rows, adds noise, and writes the same two files.
 
 The second case is a table of 8 races by 2 ages at 24,960 blocks, groups, tracts and counties, each
 with its four margins: 706,483 crossing counts, by TopDown with Gaussian noise.

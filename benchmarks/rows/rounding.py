@@ -1,8 +1,9 @@
 """Whole-tree rounding of a point that adds up, root exact, every count at least 0.
 
-Ours is all of `project(..., integer=True)` with a kept projector: the point found again, the
-integers of least summed change, their certificate, and random words for ties. HiGHS gets its
-matrices. Unbiased rounding is that of `round_unbiased`, including its setup.
+Our time is that of all of `project(..., integer=True)` with a kept projector. It finds the point
+again, the integers of least summed change and their certificate, and fetches random words for ties.
+HiGHS gets the matrices of its programme ready-made. Unbiased rounding is that of `round_unbiased`,
+including its setup.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """TopDown with the root exact and every count at least 0, beside one solver call a parent.
 
 Noise is Gaussian of scale 3 on Poisson(3) leaves. PIQP solves the quadratic programme of every
-parent. With integers, HiGHS then solves its rounding of least change, as the Census Bureau's
-algorithm does. Our time includes our random words. On the larger tree the unit is the time of
-numpy's copy of the vector, which reads and writes it once.
+parent. With integers, HiGHS then finds the rounding of least change, as the Census Bureau's
+algorithm does. Our time includes our random words. On the larger tree, a time is divided by the
+time in which numpy copies the vector once.
 """
 
 from __future__ import annotations
