@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from congenial.accounting.mechanism import Certified
 from congenial.conditioning.chains import arviz_for
+from congenial.domain.names import Names
 from congenial.domain.tree import Tree
 from congenial.domain.workload import MarginLike, Workload
 from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
@@ -129,7 +130,7 @@ class Release:
         return self.domain
 
     @property
-    def names(self) -> Sequence[str]:
+    def names(self) -> Names | tuple[str, ...]:
         """Name of every count, without the path of a node."""
         return self.domain.names
 
