@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import starmap
 from typing import Any
 
@@ -62,8 +63,10 @@ class Block:
 
     def _labels(self, text: Callable[[int], str]) -> Iterator[tuple[Path, str]]:
         """Yield the place of every entry, and the text of its class."""
-        tree, nodes = self.table.geography, self.table.nodes(self.level).tolist()
-        places: list[Path] = [()] if tree is None else [tree.path(node) for node in nodes]
+        tree = self.table.geography
+        places: list[Path] = (
+            [()] if tree is None else [tree.path(node) for node in self._nodes.tolist()]
+        )
         counted = [text(column) for column in range(self.ids.shape[1])]
         for row, column in np.argwhere(self.ids >= 0).tolist():
             yield places[row], counted[column]
@@ -87,7 +90,11 @@ class Block:
 
     def _place(self, row: int) -> Path:
         tree = self.table.geography
-        return () if tree is None else tree.path(int(self.table.nodes(self.level)[row]))
+        return () if tree is None else tree.path(int(self._nodes[row]))
+
+    @cached_property
+    def _nodes(self) -> IntArray:
+        return self.table.nodes(self.level)
 
 
 def _path(place: Path, counted: str) -> Path:
