@@ -26,7 +26,7 @@ from congenial.verification.checks import Check
 from congenial.wording import joined, many
 
 _MEASURED = (
-    "A count satisfies the rules; “measured” is the noisy count before the rules, to be used in "
+    "A count satisfies the rules. “Measured” is the noisy count before the rules, for use in "
     "analyses."
 )
 
@@ -97,7 +97,7 @@ def _hint(release: Release, beside: SideFiles) -> str:
     count = int((~beside.listed).sum())
     levels = joined([release.model.levels[depth].name for depth in beside.levels])
     return (
-        f"The other {count:,} counts, of {levels}, are found by the beginning of a place's name. "
+        f"To find one of the other {count:,} counts, of {levels}, type how a place's name begins. "
         "All counts are in release.csv and release.parquet, beside this page."
     )
 
