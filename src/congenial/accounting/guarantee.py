@@ -234,9 +234,9 @@ def conditioned_guarantee(
         )
     if source == WHOLE and mechanism.noise.discrete and not nested_sums(resolved):
         raise PrivacyError(
-            f"no bound is proved for {mechanism.noise.name} noise conditioned on bounds beside "
-            "linear conditions that are no sums of cells, or cross each other or the tree; use "
-            "DiscreteLaplace, or sums of which any two share no cell or one holds the other."
+            f"no bound is proved for {mechanism.noise.name} noise conditioned on bounds if linear "
+            "conditions are not sums of cells, or cross each other or the tree; use "
+            "DiscreteLaplace, or sums of which any two are disjoint or one contains the other."
         )
     return _guarantee(mechanism, resolved, neighbours, source, sampler_error, one_sided, delta)
 
@@ -346,8 +346,9 @@ def _guarantee(
     noise, change = mechanism.noise, mechanism.per_record
     if change < noise.granularity:
         raise PrivacyError(
-            "one record changes a count by less than the granularity of the noise, so neighbouring "
-            "datasets are not on its grid; use a granularity of 1 or finer."
+            f"one record changes a count by {change:g}, less than the noise's granularity "
+            f"{noise.granularity:g}, so the data are not on the noise's grid; use a granularity of "
+            f"at most {change:g}."
         )
     counted = mechanism.counted or resolved.counted
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)

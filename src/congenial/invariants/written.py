@@ -174,7 +174,7 @@ def exactly(
     level: Level = None,
     table: str | Table | None = None,
 ) -> Invariant:
-    """The named entries, or every count of the named margins, are published as enumerated.
+    """The named entries, or every count of the named margins, are published without noise.
 
     Parameters
     ----------
@@ -260,10 +260,10 @@ def bounds(
     Parameters
     ----------
     lo, hi : float, or array_like of float
-        One number, or one an entry, shape (n,). With `margin`: one number, or an array of the shape
-        that ``workload.array`` gives the margin.
+        One number, or one for each entry, shape (n,). With `margin`: one number, or an array of
+        the shape that ``workload.array`` gives the margin.
     margin : tuple of str, optional
-        The margin that is bounded, in every area of `level`; all entries where not given.
+        The margin that is bounded, in every area of `level`; by default, all entries are bounded.
     level, table : optional
         As for `exactly`; with `margin` only.
 

@@ -135,7 +135,8 @@ def stated_plan(certificate: Certificate) -> Plan:
         return msgspec.convert(certificate.plan, Plan)
     except (CongenialError, msgspec.ValidationError) as error:
         raise ReleaseError(
-            f"the plan in the certificate is not one ({reason_of(error)}); get the release anew."
+            f"the plan in the certificate is not a valid plan ({reason_of(error)}); get a fresh "
+            "copy of the release."
         ) from None
 
 
@@ -174,12 +175,13 @@ def read_certificate(path: Path) -> Certificate:
     except OSError as error:
         reason = (error.strerror or "unreadable").lower()
         raise ReleaseError(
-            f"the certificate {path.name} cannot be read ({reason}); get the release anew."
+            f"the certificate {path.name} cannot be read ({reason}); get a fresh copy of the "
+            "release."
         ) from None
     except (RecursionError, ValueError) as error:  # ValueError: msgspec's, or no UTF-8
         reason = "it is nested too deep" if isinstance(error, RecursionError) else reason_of(error)
         raise ReleaseError(
-            f"the certificate {path.name} is not one ({reason}); get the release anew."
+            f"{path.name} is not a valid certificate ({reason}); get a fresh copy of the release."
         ) from None
     return found
 
@@ -189,7 +191,7 @@ def _each_once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, times in Counter(k for k, _ in pairs).items() if times > 1)
-        raise ValueError(f"the key {show(twice)} stands there twice")
+        raise ValueError(f"the key {show(twice)} occurs twice")
     return found
 
 
