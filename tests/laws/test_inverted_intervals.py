@@ -131,7 +131,7 @@ def test_a_page_explains_the_intervals(spoilt, tmp_path):
     page = report(spoilt, tmp_path / "page.html").read_text()
     assert "Interval, 80%" in page and "on average" not in page
     assert "worst true counts that this table leaves possible" in page
-    assert "It holds with a probability of at least 80% for each single count" in page
+    assert "the true count is inside with a probability of at least 80% for each single count" in page
     assert "no error margin is known" not in page
     assert "level_lower" in page
     stated = cg.read_release(spoilt).certificate.accuracy.sums[1]

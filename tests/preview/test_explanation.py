@@ -38,7 +38,7 @@ def test_no_row_is_needed_and_nothing_is_written(tmp_path):
     before = listing(tmp_path)
     text = as_text(explain(read_plan(plan), tmp_path))
     assert text.startswith("data.source is 'rows.csv', and there is no such file;")
-    assert "Nothing has been spent: no row was read" in text
+    assert "Nothing was spent or written: no row was read" in text
     assert "was not opened" not in text
     assert listing(tmp_path) == before
 
@@ -53,7 +53,7 @@ def test_the_source_is_not_opened_and_the_explanation_says_so(tmp_path):
     (tmp_path / "rows.csv").write_text("borough,zone\nArden,1\nBrook,4\n")
     text = as_text(explain(read_plan(plan), tmp_path))
     assert "not opened" not in text
-    assert "the rows were read" in text
+    assert "rows were read only for the nodes' names" in text
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_every_promise_is_named(tmp_path):
         pytest.approx(2 / (0.4 * found.guarantee.base_epsilon)),
         pytest.approx(2 / (0.6 * found.guarantee.base_epsilon)),
     ]
-    assert "The noise takes 0.566565; bounds multiply that by 1 + gamma, gamma = 0.765" in text
+    assert "The noise costs 0.566565; bounds multiply that by 1 + gamma, gamma = 0.765" in text
     assert "(proved bound: proofs/inequalities.md)" in text
     assert "Exact sampler" in text
     assert "Not protected: the exact count of City" in text
@@ -210,7 +210,7 @@ def test_facts_that_substitution_never_protects_are_stated_with_a_row_filter(tmp
     (tmp_path / "places.csv").write_text("borough,zone\nN,1\nN,2\nS,3\n")
     data = 'source = "rows.csv"\nwhere = "zone IS NOT NULL"'
     for relation, told in (
-        ("substitute", "Not protected: how many rows there are in all"),
+        ("substitute", "Not protected: the number of all rows"),
         ("add-remove", "Not protected: nothing is published outside the guarantee."),
     ):
         plan = make_city(
@@ -266,7 +266,7 @@ def test_errors_of_empty_leaves_are_shown_with_those_of_the_default_method(tmp_p
     assert found.forecasts[1].release_error > 1.5 * found.forecasts[1].default_error
     text = as_text(found)
     assert f"{empty.bias:+.3g} ± " in text
-    assert "noise by 1.77, which takes wider noise" in text
+    assert "noise by 1.77, so the noise must be wider" in text
     assert "the tables above show the errors of both" in text
     plain = explain(
         read_plan(make_city(tmp_path, zones=SPARSE, method='name = "posterior"')), tmp_path
@@ -283,7 +283,7 @@ def test_bounds_that_inversion_does_not_cover_are_promised_no_proved_interval(tm
     found = explain(plan, tmp_path)
     assert found.margins.basis == ByPosterior("inversion-does-not-cover-bounds")
     text = as_text(found)
-    assert "No interval here is proved, because inversion covers lower bounds of leaves" in text
+    assert "No interval here is proved, because proofs (by inversion) cover lower bounds of" in text
     assert "only exact counts have intervals" in text
     assert "The sum two: no margin is known." in text
     assert "whatever the true counts are" not in text

@@ -391,7 +391,7 @@ def linear(matrix: npt.ArrayLike, value: npt.ArrayLike) -> Invariant:
     Parameters
     ----------
     matrix : array_like of float, shape (m, n) or (n,)
-        One row a sum, one column an entry.
+        One row for each sum, one column for each entry.
     value : array_like of float, shape (m,) or ()
         In counts; public.
 
@@ -413,7 +413,7 @@ def at_least(matrix: npt.ArrayLike, value: npt.ArrayLike) -> Invariant:
     Parameters
     ----------
     matrix : array_like of float, shape (m, n) or (n,)
-        One row a sum, one column an entry.
+        One row for each sum, one column for each entry.
     value : array_like of float, shape (m,) or ()
         In counts; public.
 

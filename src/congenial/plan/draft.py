@@ -209,8 +209,7 @@ def _attributes(draft: Draft) -> str:
         )
         lines.append(f"attributes.{text(name)} = {listed}")
     lines += [
-        "# The margins to count, for every level or by level. The cells of the deepest level are "
-        "always counted.",
+        "# Margins to count, for all levels or by level. Cells of the deepest level always count.",
         f"margins = {_list(draft.margins)}",
         "# Cells that no record can be in.",
         f'# impossible = [ {{ {text(next(iter(draft.attributes)))} = "..." }} ]',

@@ -165,7 +165,7 @@ def explain(
     base : path
         Directory from which the plan's relative paths start.
     total : int, optional
-        Simulate releases of made-up counts with this total; 20 a leaf where nothing is given.
+        Simulate releases of made-up counts with this total; by default 20 for each leaf.
     counts : path, optional
         Simulate releases of these public counts instead; the file is as for `compare`.
 

@@ -122,7 +122,7 @@ def made_up(
     given = "" if total is not None else f" (by default {RECORDS} a leaf)"
     text = (
         f"made-up counts: {whole:,} records{given}, divided among siblings by log-normal weights "
-        f"of spread {spread:g}; no row was read for them"
+        f"of spread {spread:g}; no row was read"
     )
     options = f"--spread {spread:g}" if total is None else f"--total {total} --spread {spread:g}"
     return Basis(domain.roll_up(counts[tree.leaves]).astype(np.int64), text, options)
