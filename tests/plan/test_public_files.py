@@ -135,8 +135,8 @@ def test_many_bounds_are_stated_by_their_number(tmp_path):
     )
     certificate = cg.release(plan, tmp_path / "out", base=tmp_path, simulate=1).certificate
     assert mandate(certificate.invariants[-1]) == (
-        "upper bounds hold (30 counts: each at most its own public number, which the plan in the "
-        "certificate lists)"
+        "upper bounds hold (30 counts: each at most its own public number; the plan in the "
+        "certificate lists them)"
     )
     assert all(check.passed for check in cg.verify(tmp_path / "out"))
 

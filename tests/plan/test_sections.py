@@ -126,7 +126,7 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
     (
         "budget for a level that follows from an exact one",
         [("{ Borough = 0.4", "{ root = 0.4"), ('["root"]', '["Borough"]')],
-        ["privacy.split.root is 0.4", "'Borough'", "mistake"],
+        ["privacy.split.root is 0.4", "'Borough'", "the level needs no share"],
     ),
     (
         "deepest level unmeasured",
@@ -157,7 +157,7 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
     (
         "a weight for a level that follows from an exact one",
         [GOAL, ("{ Borough", "{ root"), ('["root"]', '["Borough"]')],
-        ["privacy.goal.root is 0.4", "'Borough'", "mistake", "weigh the finer levels"],
+        ["privacy.goal.root is 0.4", "'Borough'", "needs no weight", "weigh the finer levels"],
     ),
     (
         "deepest level without a weight",

@@ -82,8 +82,9 @@ def test_the_shares_for_a_goal_are_shown_and_give_the_same_noise(tmp_path):
     assert list(found.found) == ["borough", "zone"]
     assert 0.5 < found.found["borough"] < 3**0.5 / (1 + 3**0.5)
     text = as_text(found)
-    assert "weighted borough 3, zone 1: split = { borough = 0." in text
-    split = next(v for v in text.splitlines() if "split = {" in v).split(": ")[1].split(" gives")[0]
+    assert "with the weights borough 3, zone 1. It gives the same noise as split = { borough = 0." in text
+    [line] = [line for line in text.splitlines() if "split = {" in line]
+    split = line[line.index("split = {") :].removesuffix(".")
     again = explain(read_plan(make_city(tmp_path, privacy=privacy + split)), tmp_path)
     assert again.found is None
     assert "Shares found" not in as_text(again)
@@ -230,7 +231,7 @@ def test_a_sum_that_counts_a_place_twice_is_reported(tmp_path):
     plan = make_city(tmp_path, accuracy=accuracy)
     text = as_text(explain(read_plan(plan), tmp_path))
     told = {line.split(":")[0]: line for line in text.splitlines() if line.startswith("The sum")}
-    twice = "It names a place and a part of it, which it counts twice."
+    twice = "It names a place and a part of that place, so the part counts twice."
     assert [twice in told[f"The sum {name}"] for name in ("once", "twice", "all")] == [0, 1, 1]
 
 

@@ -267,7 +267,7 @@ def test_the_number_of_records_is_stated_once(tmp_path):
     made = release(read_plan(plan), tmp_path / "out", base=tmp_path)
     assert made.certificate.unprotected == ("the number of records",)
     listed = read(tmp_path / "out", None).texts["li"]
-    assert sum("umber of records" in t or "ow many records" in t for t in listed) == 1
+    assert sum("umber of all records" in t or "umber of records" in t for t in listed) == 1
     assert not any("Nothing is published outside" in text for text in listed)
 
 

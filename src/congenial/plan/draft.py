@@ -51,7 +51,7 @@ _METHODS = {
     "conditioning": "the noise is drawn so that they hold",
     "imaging": "noisy counts move to the closest counts that do, all levels together",
     "topdown": "noisy counts move to the closest counts that do, level by level",
-    "posterior": "from noisy counts, the counts of the least expected error are found",
+    "posterior": "noisy counts are replaced by counts of least expected error",
 }
 
 
