@@ -120,7 +120,7 @@ def test_releases_without_shared_neighbours_are_reported(tmp_path, capsys):
     # rows and columns are never exact in neighbouring datasets: four records move at once
     assert told == [True, True, True, False]
     assert cli.run(["ledger", "show", str(tmp_path / "ledger")]) == 0
-    assert "the sum may promise nothing" in capsys.readouterr().out
+    assert "the sum of their epsilons may promise nothing" in capsys.readouterr().out
 
 
 def test_over_budget_nothing_is_drawn_or_written(tmp_path, monkeypatch):
@@ -226,8 +226,8 @@ def test_a_ledger_that_fails_last_does_not_undo_a_release(tmp_path, monkeypatch,
     assert cli.run(["release", str(plan), "--out", str(tmp_path / "out")]) == 0
     [entry] = entries(tmp_path)
     assert (
-        f"{entry.entry} as spent; the entry stays unfinished, which counts as spent"
-        in capsys.readouterr().err
+        f"{entry.entry} as spent. The entry stays unfinished, and an unfinished entry counts as "
+        "spent" in capsys.readouterr().err
     )
     assert entry.state == RESERVED
     assert all(check.passed for check in verify(tmp_path / "out"))

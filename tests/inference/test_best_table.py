@@ -163,9 +163,9 @@ def test_where_the_posterior_cannot_be_worked_out_the_closest_table_is_released(
     monkeypatch.undo()
     failed = [check for check in cg.verify(tmp_path / "out") if not check.passed]
     assert [check.name for check in failed] == ["prior"]
-    assert "the posterior of the measurements can be computed" in failed[0].text
+    assert "the posterior can be computed" in failed[0].text
     drawn = dict(sentences.details(made.certificate))["How it was drawn"]
-    assert "could not be worked out" in drawn[0] and "imaging: " in drawn[1]
+    assert "could not be computed" in drawn[0] and "imaging: " in drawn[1]
     assert sentences.not_by_posterior(made.certificate) == drawn[:1]
     # a mechanism in Python does the same
     monkeypatch.setattr(module, "splits_at", refused)

@@ -82,12 +82,12 @@ def test_the_shares_for_a_goal_are_shown_and_give_the_same_noise(tmp_path):
     assert list(found.found) == ["borough", "zone"]
     assert 0.5 < found.found["borough"] < 3**0.5 / (1 + 3**0.5)
     text = as_text(found)
-    assert "with the weights borough 3, zone 1. It gives the same noise as split = { borough = 0." in text
+    assert "weights borough 3, zone 1. It gives the same noise as split = { borough = 0." in text
     [line] = [line for line in text.splitlines() if "split = {" in line]
     split = line[line.index("split = {") :].removesuffix(".")
     again = explain(read_plan(make_city(tmp_path, privacy=privacy + split)), tmp_path)
     assert again.found is None
-    assert "Shares found" not in as_text(again)
+    assert "The plan's goal" not in as_text(again)
     assert [f.level.scale for f in again.forecasts] == [f.level.scale for f in found.forecasts]
     assert again.guarantee == found.guarantee
 
@@ -255,7 +255,7 @@ def test_errors_are_those_that_compare_finds_of_the_same_counts(tmp_path):
     for size, one in zip(found.sizes, own.sizes, strict=True):
         apart = np.hypot(size.standard_error, one.standard_error)
         assert abs(size.bias - one.bias) < 6.0 * apart
-    assert f"{80 * 20:,} records in all" in found.basis
+    assert f"{80 * 20:,} records (by default 20 a leaf)" in found.basis
 
 
 def test_errors_of_empty_leaves_are_shown_with_those_of_the_default_method(tmp_path):

@@ -346,9 +346,9 @@ def _guarantee(
     noise, change = mechanism.noise, mechanism.per_record
     if change < noise.granularity:
         raise PrivacyError(
-            f"one record changes a count by {change:g}, less than the noise's granularity "
-            f"{noise.granularity:g}, so the data are not on the noise's grid; use a granularity of "
-            f"at most {change:g}."
+            "one record changes a count by less than the granularity of the noise, so neighbouring "
+            "datasets are not on the noise's grid; use a granularity of at most a record's change "
+            "(1 by default)."
         )
     counted = mechanism.counted or resolved.counted
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)

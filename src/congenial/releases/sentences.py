@@ -405,7 +405,7 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
     share, rest = confidence(probability), f"{100.0 * (1.0 - probability):.3g}"
     each = (
         f"For each single count, the true count is inside with a probability of at least {share}, "
-        f"whatever the true counts are. On average, at most about {rest} in 100 are outside."
+        f"whatever the true counts are. So expect at most about {rest} in 100 to be outside."
     )
     match basis:
         case ByLaw():
