@@ -338,23 +338,25 @@ def test_verify_looks_up_the_entry_where_the_ledger_is(tmp_path, capsys):
     before = (tmp_path / "ledger").read_bytes()
     passed, told = checked(made.directory)
     assert passed
-    assert told.endswith(f"the ledger {tmp_path / 'ledger'} holds it, spent")
+    assert told.endswith(f"the ledger {tmp_path / 'ledger'} lists the entry as spent")
     # elsewhere only where it is named
     (tmp_path / "ledger").rename(tmp_path / "moved")
     passed, told = checked(made.directory)
     assert passed
     assert told.endswith("not looked up, as the plan's ledger is not here")
-    assert checked(made.directory, ledger=tmp_path / "moved")[1].endswith("holds it, spent")
+    assert checked(made.directory, ledger=tmp_path / "moved")[1].endswith(
+        "lists the entry as spent"
+    )
     asked = ["verify", str(made.directory), "--ledger", str(tmp_path / "moved")]
     assert cli.run(asked) == 0
-    assert "holds it, spent" in capsys.readouterr().out
+    assert "lists the entry as spent" in capsys.readouterr().out
     assert (tmp_path / "moved").read_bytes() == before
     # never finished, and counted all the same
     execute(tmp_path / "moved", f"UPDATE entries SET state = '{RESERVED}'")
     reseal(tmp_path / "moved")
     passed, told = checked(made.directory, ledger=tmp_path / "moved")
     assert passed
-    assert told.endswith("holds it, unfinished, counted as spent")
+    assert told.endswith("lists the entry as unfinished, counted as spent")
     # a release comes after its debit, and not long after
     for days, near in ((-6, True), (-8, False), (0.01, True), (1, False)):
         then = datetime.fromisoformat(entry.made) + timedelta(days=days)

@@ -100,17 +100,17 @@ def check_debit(certificate: Certificate) -> tuple[bool, str]:
         text = "a simulation, which debits nothing" if simulated else "the plan names no ledger"
         return stated is None, text if stated is None else f"a debit is stated; {text}"
     if stated is None:
-        return False, "the plan names a ledger and no debit is stated"
+        return False, "the plan names a ledger, but the certificate states no debit"
     if not all(0.0 <= v < math.inf for v in (claimed.epsilon, claimed.delta)):
         return False, "the claimed epsilon or delta is not a finite number"
     owed = amount_of(claimed.epsilon, claimed.delta)
     # another machine may round exp differently, which can change the last unit
     deltas = {Amount(0, max(0, owed.delta + k)).delta_text for k in (-1, 0, 1)}
     if stated.epsilon != owed.epsilon_text or stated.delta not in deltas:
-        return False, f"the claim costs {owed}, and another debit is stated"
+        return False, f"the guarantee costs {owed}, but the certificate states another debit"
     if re.fullmatch("[0-9a-f]{32}", stated.entry) is None:
         return False, "the entry's name is not 32 hexadecimal digits"
-    return True, f"entry {stated.entry} debits {owed}, the cost of the claim"
+    return True, f"entry {stated.entry} debits {owed}, the cost of the guarantee"
 
 
 def plain_plan(plan: Plan) -> dict[str, Any]:

@@ -61,13 +61,13 @@ PAPERS = (
 # Odds grow by at most this times e^epsilon, except with the probability stated.
 SLACK = 1.1
 _ASIDE = {
-    ByConditioning: "The noise was drawn so that every rule holds, such as adding up.",
+    ByConditioning: "The noise was drawn so that every rule holds, for example that parts add up.",
     ByImaging: "Noise was added first. Then all counts were moved to the closest counts that "
-    "satisfy every rule, such as adding up.",
+    "satisfy every rule, for example that parts add up.",
     ByTopDown: "Noise was added first. Then, level by level from the top, the counts were moved to "
-    "the closest counts that satisfy every rule, such as adding up.",
+    "the closest counts that satisfy every rule, for example that parts add up.",
     ByBestTable: "Noise was added first. Each count here is an estimate: of all tables that "
-    "satisfy every rule, such as adding up, this one has the smallest expected error.",
+    "satisfy every rule, for example that parts add up, this one has the smallest expected error.",
 }
 
 

@@ -225,8 +225,8 @@ def _expected(errors: FloatArray | NotSimulated, release: Release) -> str:
         return f"Expected errors are not known, as no release could be simulated: {errors.why}."
     draws = many(draws_for(len(release.domain), work_of_fit(release.model)), "simulated release")
     return (
-        f"Expected errors are means over {draws} in which "
-        "the true counts are taken to be the released ones; no confidential count was used."
+        f"Expected errors are means over {draws} that start from the released counts as if they "
+        "were the true counts. No confidential count was used."
     )
 
 
