@@ -164,7 +164,7 @@ def test_the_sentence_names_the_group():
 
 def test_disjoint_parts_that_do_not_cover_all_datasets_are_refused():
     narrow = replace(stated(), covered="all datasets that satisfy the bounds")
-    with pytest.raises(PrivacyError, match="stated for fewer"):
+    with pytest.raises(PrivacyError, match="covers fewer"):
         compose_parallel([stated(), narrow])
 
 

@@ -118,7 +118,7 @@ def test_refusals_are_reported_and_refusing_one_of_two_neighbours_is_a_fault():
 
     few = audit(lambda x: x[0] < 3)
     assert few.passed
-    assert "further pairs were refused on both sides: no draw here" in few.findings[0].text
+    assert "further pairs both datasets were refused: no draw here" in few.findings[0].text
     alone = audit(lambda x: x[3] == 1)
     assert [f.check for f in alone.findings if not f.passed] == ["loss, from draws"]
     assert np.isinf(alone.findings[0].found)

@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_audit():
         str(audit(made, draws=2000, rng=rng)) for rng in (None, None, cg.seeded(77))
     )
     assert one == same != other
-    assert "draws can refute a claim but never prove it" in one
+    assert "Draws can refute a claim but never prove it" in one
     assert audit(made, draws=2000, rng=cg.secure()).passed
 
 
@@ -108,4 +108,4 @@ def test_a_table_that_takes_long_is_audited_by_its_measurements(
     by_name = {finding.check: finding for finding in found.findings}
     assert by_name["invariant, from draws"].passed
     assert by_name["invariant, from draws"].outputs == tables
-    assert "the tables follow from them" in by_name["loss, from draws"].text
+    assert "tables are made from them" in by_name["loss, from draws"].text

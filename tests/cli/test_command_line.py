@@ -58,7 +58,7 @@ def run_apart(*arguments, **options):
 def test_release_verify_explain(tmp_path, capsys):
     plan = make_city(tmp_path)
     assert run("explain", plan) == 0
-    assert "Nothing has been spent" in capsys.readouterr().out
+    assert "Nothing was spent or written" in capsys.readouterr().out
     assert run("release", plan, "--out", tmp_path / "out") == 0
     said = capsys.readouterr()
     assert "Released 10 counts" in said.out

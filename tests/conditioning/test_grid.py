@@ -249,7 +249,7 @@ def test_a_grid_coarser_than_a_record_gets_no_guarantee():
     mechanism = cg.Additive(cg.DiscreteLaplace(8.0, 2.0), tree)
     kept, moved = (way(mechanism, cg.consistent(tree)) for way in (cg.condition, cg.image))
     for made in (kept, moved):
-        with pytest.raises(PrivacyError, match="granularity of 1 or finer"):
+        with pytest.raises(PrivacyError, match="granularity of at most a record"):
             made.guarantee("substitute")
 
 

@@ -255,5 +255,5 @@ def test_a_file_that_a_glob_matches_twice_is_not_counted_twice(tmp_path: Path, l
     (tmp_path / "part_b.csv").write_text("zone\n1\n")
     assert len(sources.locate(tmp_path, "part_*.csv", "data.source")) == 2
     getattr(tmp_path / "part_c.csv", link)(tmp_path / "part_a.csv")
-    with pytest.raises(DataError, match=r"'part_a.csv' and 'part_c.csv' are one file"):
+    with pytest.raises(DataError, match=r"'part_a.csv' and 'part_c.csv' are the same file"):
         sources.locate(tmp_path, "part_*.csv", "data.source")

@@ -120,7 +120,7 @@ def test_releases_without_shared_neighbours_are_reported(tmp_path, capsys):
     # rows and columns are never exact in neighbouring datasets: four records move at once
     assert told == [True, True, True, False]
     assert cli.run(["ledger", "show", str(tmp_path / "ledger")]) == 0
-    assert "the sum may promise nothing" in capsys.readouterr().out
+    assert "the sum of their epsilons may promise nothing" in capsys.readouterr().out
 
 
 def test_over_budget_nothing_is_drawn_or_written(tmp_path, monkeypatch):
@@ -226,8 +226,8 @@ def test_a_ledger_that_fails_last_does_not_undo_a_release(tmp_path, monkeypatch,
     assert cli.run(["release", str(plan), "--out", str(tmp_path / "out")]) == 0
     [entry] = entries(tmp_path)
     assert (
-        f"{entry.entry} as spent; the entry stays unfinished, which counts as spent"
-        in capsys.readouterr().err
+        f"{entry.entry} as spent. The entry stays unfinished, and an unfinished entry counts as "
+        "spent" in capsys.readouterr().err
     )
     assert entry.state == RESERVED
     assert all(check.passed for check in verify(tmp_path / "out"))
@@ -338,23 +338,25 @@ def test_verify_looks_up_the_entry_where_the_ledger_is(tmp_path, capsys):
     before = (tmp_path / "ledger").read_bytes()
     passed, told = checked(made.directory)
     assert passed
-    assert told.endswith(f"the ledger {tmp_path / 'ledger'} holds it, spent")
+    assert told.endswith(f"the ledger {tmp_path / 'ledger'} lists the entry as spent")
     # elsewhere only where it is named
     (tmp_path / "ledger").rename(tmp_path / "moved")
     passed, told = checked(made.directory)
     assert passed
     assert told.endswith("not looked up, as the plan's ledger is not here")
-    assert checked(made.directory, ledger=tmp_path / "moved")[1].endswith("holds it, spent")
+    assert checked(made.directory, ledger=tmp_path / "moved")[1].endswith(
+        "lists the entry as spent"
+    )
     asked = ["verify", str(made.directory), "--ledger", str(tmp_path / "moved")]
     assert cli.run(asked) == 0
-    assert "holds it, spent" in capsys.readouterr().out
+    assert "lists the entry as spent" in capsys.readouterr().out
     assert (tmp_path / "moved").read_bytes() == before
     # never finished, and counted all the same
     execute(tmp_path / "moved", f"UPDATE entries SET state = '{RESERVED}'")
     reseal(tmp_path / "moved")
     passed, told = checked(made.directory, ledger=tmp_path / "moved")
     assert passed
-    assert told.endswith("holds it, unfinished, counted as spent")
+    assert told.endswith("lists the entry as unfinished, counted as spent")
     # a release comes after its debit, and not long after
     for days, near in ((-6, True), (-8, False), (0.01, True), (1, False)):
         then = datetime.fromisoformat(entry.made) + timedelta(days=days)

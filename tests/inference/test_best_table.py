@@ -77,7 +77,7 @@ def test_a_plan_is_explained_released_and_verified(tmp_path, published):
     plan = read_plan(make_city(tmp_path, method=METHOD, **sections))
     text = as_text(explain(plan, tmp_path))
     assert "Method: posterior. Adds discrete-" in text
-    assert "bounds add nothing (post-processing: none)" in text
+    assert "bounds add nothing (post-processing costs nothing)" in text
     done = release(plan, tmp_path / "out", base=tmp_path)
     certificate = done.certificate
     assert certificate.method == ByBestTable("l1")
@@ -163,9 +163,9 @@ def test_where_the_posterior_cannot_be_worked_out_the_closest_table_is_released(
     monkeypatch.undo()
     failed = [check for check in cg.verify(tmp_path / "out") if not check.passed]
     assert [check.name for check in failed] == ["prior"]
-    assert "the posterior of the measurements can be computed" in failed[0].text
+    assert "the posterior can be computed" in failed[0].text
     drawn = dict(sentences.details(made.certificate))["How it was drawn"]
-    assert "could not be worked out" in drawn[0] and "imaging: " in drawn[1]
+    assert "could not be computed" in drawn[0] and "imaging: " in drawn[1]
     assert sentences.not_by_posterior(made.certificate) == drawn[:1]
     # a mechanism in Python does the same
     monkeypatch.setattr(module, "splits_at", refused)

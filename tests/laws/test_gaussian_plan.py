@@ -218,7 +218,7 @@ def test_explain_states_rho_and_the_error_of_the_noise(tmp_path):
     plan = read_plan(make_city(tmp_path, privacy=privacy(), method='name = "imaging"'))
     found = explain(plan, tmp_path)
     text = as_text(found)
-    assert f"The noise is {found.guarantee.rho:.6g}-zCDP" in text
+    assert f"The noise satisfies zCDP with rho = {found.guarantee.rho:.6g}," in text
     assert "(1, 1e-06)-differentially private" in text
     zone = found.forecasts[2]
     assert zone.noise_error == pytest.approx(math.sqrt(2 / math.pi) * zone.level.scale, rel=1e-2)
@@ -243,7 +243,7 @@ def test_a_release_is_verified_and_debited(tmp_path):
     assert done.certificate.noise.kind == "discrete-gaussian"
     checks = {check.name: check for check in verify(tmp_path / "out")}
     assert all(check.passed for check in checks.values())
-    assert "delta 1e-06 of its 1e-06" in checks["budget"].text
+    assert "delta is 1e-06, and the plan allows 1e-06" in checks["budget"].text
     (account,) = read_ledger(tmp_path / "ledger.sqlite").accounts
     assert account.total("spent") == amount_of(1.0, 1e-6)
 

@@ -44,7 +44,7 @@ def test_the_columns_follow_from_the_published_table(pristine):
     assert column(pristine / "out", "upper") == upper.tolist()
     stated = read.certificate.accuracy
     assert stated.source == "inversion"
-    assert "at least 80% for each single count, whatever" in about_intervals(stated.basis, 0.8)
+    assert "at least 80%, whatever" in about_intervals(stated.basis, 0.8)
     assert [v.margin for v in stated.levels] == [0, None, None]
     fixed = read.model.resolved.determined
     assert fixed.sum() == 1 and (lower[fixed] == read.values[fixed]).all()
@@ -122,7 +122,7 @@ def test_explain_says_that_intervals_are_unknown_before_a_draw(pristine):
     assert [v.margin for v in found.sums] == [None, None, 0]
     assert [v.met for v in told.accuracy] == [None, None, None]
     text = as_text(told)
-    assert "worked out from the released table alone" in text
+    assert "computed from the released table alone" in text
     assert "The sum odd: no margin is known before it is drawn." in text
     assert "Required at zone: within ±50, no margin is known before it is drawn." in text
 
@@ -131,7 +131,8 @@ def test_a_page_explains_the_intervals(spoilt, tmp_path):
     page = report(spoilt, tmp_path / "page.html").read_text()
     assert "Interval, 80%" in page and "on average" not in page
     assert "worst true counts that this table leaves possible" in page
-    assert "It holds with a probability of at least 80% for each single count" in page
+    assert "For each single count, the true count is inside" in page
+    assert "with a probability of at least 80%, whatever the true counts are" in page
     assert "no error margin is known" not in page
     assert "level_lower" in page
     stated = cg.read_release(spoilt).certificate.accuracy.sums[1]

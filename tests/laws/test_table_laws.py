@@ -205,7 +205,7 @@ def test_the_auditor_confirms_the_claims_of_tables(name):
 def test_entries_are_named_where_a_draw_is_explained():
     workload, _, mechanism, more = world("measured margins that cross")
     told = cg.condition(mechanism, cg.consistent(workload) & more).explain()
-    assert "held values (entry 'sex=M, age=1 in table'; entry 'sex=M, age=2 in table')" in told
+    assert "values (entry 'sex=M, age=1 in table'; entry 'sex=M, age=2 in table')" in told
 
 
 def test_a_cut_set_whose_sums_take_too_much_memory_is_given_up(monkeypatch):

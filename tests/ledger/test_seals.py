@@ -244,7 +244,7 @@ def test_a_clock_that_goes_back_changes_no_order(path, monkeypatch):
     assert [e.made[:4] for e in second.entries][1:] == ["2031", "1999"]
     assert Decimal(second.total().epsilon_text) == Decimal("0.75")
     text = as_text(read_ledger(path))
-    assert text.count("The clock went back; entries stand in the order of their debits.") == 1
+    assert text.count("The clock went back. Entries are in the order of their debits.") == 1
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are text there")

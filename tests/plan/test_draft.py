@@ -131,7 +131,7 @@ def test_counts_under_bounds_have_no_error_margin_of_the_noise(tmp_path, method,
     assert ("Interval, 90%" in text) is bounds
     said = as_text(explain(read_plan(plan), tmp_path))
     assert ("  margin" in said) is not (bounds and bool(publish))
-    assert ("estimate within" in said) is (bounds and bool(publish))
+    assert ("measured within" in said) is (bounds and bool(publish))
 
 
 @pytest.mark.parametrize(

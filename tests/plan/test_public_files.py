@@ -135,8 +135,8 @@ def test_many_bounds_are_stated_by_their_number(tmp_path):
     )
     certificate = cg.release(plan, tmp_path / "out", base=tmp_path, simulate=1).certificate
     assert mandate(certificate.invariants[-1]) == (
-        "upper bounds hold (30 counts: each at most its own public number, which the plan in the "
-        "certificate lists)"
+        "upper bounds hold (30 counts: each at most its own public number; the plan in the "
+        "certificate lists them)"
     )
     assert all(check.passed for check in cg.verify(tmp_path / "out"))
 
@@ -152,8 +152,8 @@ MISTAKES = {
     "a fraction": ("zone", ["borough,zone,most", "Arden,1,3.5"], "holds '3.5' in row 1"),
     "nothing": ("zone", ["borough,zone,most", "Arden,1,"], "holds '' in row 1"),
     "negative": ("zone", ["borough,zone,most", "Arden,1,-2"], "holds '-2' in row 1"),
-    "short": ("zone", ["borough,zone,most", "Arden,1"], "row 1 has not one value"),
-    "long": ("zone", ["borough,zone,most", "Arden,1,2,3"], "row 1 has not one value"),
+    "short": ("zone", ["borough,zone,most", "Arden,1"], "row 1 has more or fewer values than"),
+    "long": ("zone", ["borough,zone,most", "Arden,1,2,3"], "row 1 has more or fewer values than"),
     "twice": ("zone", ["borough,zone,most", "Arden,1,2", "Arden,1,2"], "a second bound"),
     "a node": ("Arden", ["borough,zone,most", "Arden,1,2"], "'Arden' is not a level"),
     "two columns": ("zone", ["borough,zone,most,most", "Arden,1,2,3"], "has 2"),

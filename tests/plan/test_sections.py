@@ -121,12 +121,12 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
     (
         "budget for a level published exactly",
         [("{ Borough = 0.4", "{ root = 0.4")],
-        ["privacy.split.root is 0.4", "budget for a level published exactly is a mistake"],
+        ["privacy.split.root is 0.4", "the level is published exactly and needs no share"],
     ),
     (
         "budget for a level that follows from an exact one",
         [("{ Borough = 0.4", "{ root = 0.4"), ('["root"]', '["Borough"]')],
-        ["privacy.split.root is 0.4", "'Borough'", "mistake"],
+        ["privacy.split.root is 0.4", "'Borough'", "the level needs no share"],
     ),
     (
         "deepest level unmeasured",
@@ -152,12 +152,12 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
     (
         "a weight for a level published exactly",
         [GOAL, ("{ Borough", "{ root")],
-        ["privacy.goal.root is 0.4", "a weight for a level published exactly is a mistake"],
+        ["privacy.goal.root is 0.4", "the level is published exactly and needs no weight"],
     ),
     (
         "a weight for a level that follows from an exact one",
         [GOAL, ("{ Borough", "{ root"), ('["root"]', '["Borough"]')],
-        ["privacy.goal.root is 0.4", "'Borough'", "mistake", "weigh the finer levels"],
+        ["privacy.goal.root is 0.4", "'Borough'", "needs no weight", "weigh the finer levels"],
     ),
     (
         "deepest level without a weight",

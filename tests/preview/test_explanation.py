@@ -38,7 +38,7 @@ def test_no_row_is_needed_and_nothing_is_written(tmp_path):
     before = listing(tmp_path)
     text = as_text(explain(read_plan(plan), tmp_path))
     assert text.startswith("data.source is 'rows.csv', and there is no such file;")
-    assert "Nothing has been spent: no row was read" in text
+    assert "Nothing was spent or written: no row was read" in text
     assert "was not opened" not in text
     assert listing(tmp_path) == before
 
@@ -53,7 +53,7 @@ def test_the_source_is_not_opened_and_the_explanation_says_so(tmp_path):
     (tmp_path / "rows.csv").write_text("borough,zone\nArden,1\nBrook,4\n")
     text = as_text(explain(read_plan(plan), tmp_path))
     assert "not opened" not in text
-    assert "the rows were read" in text
+    assert "rows were read only for the nodes' names" in text
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,12 @@ def test_the_shares_for_a_goal_are_shown_and_give_the_same_noise(tmp_path):
     assert list(found.found) == ["borough", "zone"]
     assert 0.5 < found.found["borough"] < 3**0.5 / (1 + 3**0.5)
     text = as_text(found)
-    assert "weighted borough 3, zone 1: split = { borough = 0." in text
-    split = next(v for v in text.splitlines() if "split = {" in v).split(": ")[1].split(" gives")[0]
+    assert "weights borough 3, zone 1. It gives the same noise as split = { borough = 0." in text
+    [line] = [line for line in text.splitlines() if "split = {" in line]
+    split = line[line.index("split = {") :].removesuffix(".")
     again = explain(read_plan(make_city(tmp_path, privacy=privacy + split)), tmp_path)
     assert again.found is None
-    assert "Shares found" not in as_text(again)
+    assert "The plan's goal" not in as_text(again)
     assert [f.level.scale for f in again.forecasts] == [f.level.scale for f in found.forecasts]
     assert again.guarantee == found.guarantee
 
@@ -108,7 +109,7 @@ def test_every_promise_is_named(tmp_path):
         pytest.approx(2 / (0.4 * found.guarantee.base_epsilon)),
         pytest.approx(2 / (0.6 * found.guarantee.base_epsilon)),
     ]
-    assert "The noise takes 0.566565; bounds multiply that by 1 + gamma, gamma = 0.765" in text
+    assert "The noise costs 0.566565; bounds multiply that by 1 + gamma, gamma = 0.765" in text
     assert "(proved bound: proofs/inequalities.md)" in text
     assert "Exact sampler" in text
     assert "Not protected: the exact count of City" in text
@@ -210,7 +211,7 @@ def test_facts_that_substitution_never_protects_are_stated_with_a_row_filter(tmp
     (tmp_path / "places.csv").write_text("borough,zone\nN,1\nN,2\nS,3\n")
     data = 'source = "rows.csv"\nwhere = "zone IS NOT NULL"'
     for relation, told in (
-        ("substitute", "Not protected: how many rows there are in all"),
+        ("substitute", "Not protected: the number of all rows"),
         ("add-remove", "Not protected: nothing is published outside the guarantee."),
     ):
         plan = make_city(
@@ -230,7 +231,7 @@ def test_a_sum_that_counts_a_place_twice_is_reported(tmp_path):
     plan = make_city(tmp_path, accuracy=accuracy)
     text = as_text(explain(read_plan(plan), tmp_path))
     told = {line.split(":")[0]: line for line in text.splitlines() if line.startswith("The sum")}
-    twice = "It names a place and a part of it, which it counts twice."
+    twice = "It names a place and a part of that place, so the part counts twice."
     assert [twice in told[f"The sum {name}"] for name in ("once", "twice", "all")] == [0, 1, 1]
 
 
@@ -254,7 +255,7 @@ def test_errors_are_those_that_compare_finds_of_the_same_counts(tmp_path):
     for size, one in zip(found.sizes, own.sizes, strict=True):
         apart = np.hypot(size.standard_error, one.standard_error)
         assert abs(size.bias - one.bias) < 6.0 * apart
-    assert f"{80 * 20:,} records in all" in found.basis
+    assert f"{80 * 20:,} records (by default 20 a leaf)" in found.basis
 
 
 def test_errors_of_empty_leaves_are_shown_with_those_of_the_default_method(tmp_path):
@@ -266,7 +267,7 @@ def test_errors_of_empty_leaves_are_shown_with_those_of_the_default_method(tmp_p
     assert found.forecasts[1].release_error > 1.5 * found.forecasts[1].default_error
     text = as_text(found)
     assert f"{empty.bias:+.3g} ± " in text
-    assert "noise by 1.77, which takes wider noise" in text
+    assert "noise by 1.77, so the noise must be wider" in text
     assert "the tables above show the errors of both" in text
     plain = explain(
         read_plan(make_city(tmp_path, zones=SPARSE, method='name = "posterior"')), tmp_path
@@ -283,7 +284,7 @@ def test_bounds_that_inversion_does_not_cover_are_promised_no_proved_interval(tm
     found = explain(plan, tmp_path)
     assert found.margins.basis == ByPosterior("inversion-does-not-cover-bounds")
     text = as_text(found)
-    assert "No interval here is proved, because inversion covers lower bounds of leaves" in text
+    assert "No interval here is proved, because proofs (by inversion) cover lower bounds of" in text
     assert "only exact counts have intervals" in text
     assert "The sum two: no margin is known." in text
     assert "whatever the true counts are" not in text

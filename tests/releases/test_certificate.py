@@ -54,7 +54,7 @@ def test_an_invalid_certificate_is_refused(stated, tmp_path):
     found, path = stated
     text = path.read_text(encoding="utf-8")
     for changed, told in (
-        (text.replace('"format":', '"format": 2, "format":', 1), "the key 'format' stands"),
+        (text.replace('"format":', '"format": 2, "format":', 1), "the key 'format' occurs twice"),
         (text.replace(found.made, found.made[:-6]), "which is no time such as"),
         (text.replace(found.made, "yesterday"), "made is 'yesterday'"),
         ("[" * 100_000, "nested too deep"),

@@ -43,7 +43,7 @@ def test_a_stored_release_is_verified_read_and_shown(tmp_path, name, capsys):
     assert all(check.passed for check in checks)
     assert [check.name for check in checks if not check.comparable] == ["certificate"]
     assert run(["verify", str(STORED / name)]) == 0
-    assert "Sentences of format 1 are not read." in capsys.readouterr().out
+    assert "Sentences of format 1 were not checked." in capsys.readouterr().out
     read = cg.read_release(STORED / name)
     assert read.certificate.guarantee.epsilon == pytest.approx(1.0)
     assert len(read.tree) == read.values.size

@@ -59,11 +59,11 @@ BOUND = "at_most = { zone = 1000 }"
 @pytest.mark.parametrize(
     ("method", "invariants", "published", "told", "untold"),
     [
-        ("posterior", "", "", "another method than the posterior", "margins of the noise alone"),
+        ("posterior", "", "", "unless it asks for the posterior", "margins of the noise alone"),
         ("posterior", "", BOTH, "cut at zero if the plan allows no negative", "within ±"),
-        ("conditioning", BOUND, "", "near a bound come out too far off it", "near zero come"),
-        ("imaging", BOUND, BOTH, "Counts near a bound tend to be too far off it", "near zero"),
-        ("imaging", "nonnegative = true", "", "those near zero tend to be too large", "a bound t"),
+        ("conditioning", BOUND, "", "near a bound come out too far away", "near zero come"),
+        ("imaging", BOUND, BOTH, "Counts near a bound tend to come out too far", "near zero"),
+        ("imaging", "nonnegative = true", "", "counts near zero tend to be too large", "a bound t"),
     ],
 )
 def test_a_page_says_of_errors_what_holds_under_its_plan(

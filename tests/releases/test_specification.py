@@ -287,7 +287,7 @@ def test_nodes_that_come_from_the_rows_are_not_named(made, tmp_path):
     plan = read_plan(make_city(tmp_path, **PLANS["data"]))
     text = as_text(explain(plan, tmp_path))
     line = next(line for line in text.splitlines() if line.startswith("Worst neighbours:"))
-    assert "not named" in line
+    assert "no node is named" in line
     assert not any(borough in line for borough in ZONES.values())
 
 
@@ -300,5 +300,5 @@ def test_explain_states_the_worst_pair_before_anything_is_spent(made, tmp_path, 
     assert told.claim.worst_neighbours == certificate.guarantee.worst_neighbours
     text = worst_neighbours(told.claim.worst_neighbours)
     assert f"Worst neighbours: {text}" in as_text(told)
-    assert f"a loss of {told.guarantee.epsilon:.6g}" in text
+    assert f"a privacy loss of {told.guarantee.epsilon:.6g}" in text
     assert "/".join(told.claim.worst_neighbours.origin) in text

@@ -226,7 +226,7 @@ def test_margins_have_the_right_name(place):
     bounded = read(place / "bounded", place / "bounded.html")
     assert "A margin is exact" in equal.said and "probability of at least 90%" in equal.said
     assert "worst true counts that this table leaves possible" in bounded.said
-    assert "It holds with a probability of at least 90%" in bounded.said
+    assert "the true count is inside with a probability of at least 90%" in bounded.said
     assert "on average" not in bounded.said
     assert "near zero tend to be too large" in bounded.said and "near zero" not in equal.said
     assert None not in bounded.data["lower"]
@@ -267,7 +267,7 @@ def test_the_number_of_records_is_stated_once(tmp_path):
     made = release(read_plan(plan), tmp_path / "out", base=tmp_path)
     assert made.certificate.unprotected == ("the number of records",)
     listed = read(tmp_path / "out", None).texts["li"]
-    assert sum("umber of records" in t or "ow many records" in t for t in listed) == 1
+    assert sum("umber of all records" in t or "umber of records" in t for t in listed) == 1
     assert not any("Nothing is published outside" in text for text in listed)
 
 
@@ -343,7 +343,7 @@ def test_a_release_of_gaussian_noise_with_nothing_exact_has_a_page(tmp_path):
 def test_releases_by_other_methods_have_pages(tmp_path, method):
     plan = read_plan(make_city(tmp_path, method=f'name = "{method}"'))
     release(plan, tmp_path / "out", base=tmp_path)
-    assert "moved to the closest ones" in read(tmp_path / "out", None).said
+    assert "moved to the closest counts" in read(tmp_path / "out", None).said
 
 
 def test_the_page_may_stay_with_its_release_and_goes_with_it(tmp_path, capsys):

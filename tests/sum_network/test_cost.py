@@ -50,5 +50,5 @@ def test_costs_read_in_units_that_fit():
     ]
     assert work_text(1e10) == "1.0e+10 multiplications (seconds)"
     assert str(Cost(100.0, 1e3)) == (
-        "1.0e+02 table entries (1000 B) and 1.0e+03 multiplications (milliseconds)"
+        "1000 B (1.0e+02 table entries) and milliseconds (1.0e+03 multiplications)"
     )

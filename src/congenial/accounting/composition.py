@@ -111,13 +111,15 @@ def compose_parallel(
     first = _alike(guarantees)
     if first.neighbours != "add-remove":
         raise PrivacyError(
-            "releases of disjoint parts are stated under 'substitute', which says nothing of a "
+            "the guarantees of disjoint parts are stated under 'substitute', which does not "
+            "cover a "
             "part that gains or loses a record; state each under 'add-remove'."
         )
     if any(g.covered != _ALL for g in guarantees):
         raise PrivacyError(
-            "releases of disjoint parts are added up for all datasets only, and one of them is "
-            "stated for fewer; leave out bounds above 0 or below infinity."
+            "guarantees of disjoint parts are combined only if each covers all datasets, and one "
+            "of "
+            "them covers fewer; leave out its bounds above 0 or below infinity."
         )
     worst = replace(
         _of_all(guarantees),
@@ -164,7 +166,8 @@ def group_privacy(guarantee: Guarantee, records: int) -> Guarantee:
         raise ArgumentError(f"records is {records!r}; give a positive number of records.")
     if guarantee.records != 1:
         raise PrivacyError(
-            f"the guarantee is for {guarantee.records} records already; start from that of one."
+            f"the guarantee is for {guarantee.records} records already; give the guarantee of one "
+            "record."
         )
     epsilon = records * guarantee.epsilon
     delta = min(1.0, guarantee.delta * _series(guarantee.epsilon, records))

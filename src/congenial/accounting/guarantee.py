@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 # Sources of gamma besides those of conditioning.
-POST_PROCESSED = "post-processing: none"
+POST_PROCESSED = "post-processing costs nothing"
 TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
 # The delta at which a zCDP guarantee is stated by default.
 ZCDP_DELTA = 1e-6
@@ -234,9 +234,9 @@ def conditioned_guarantee(
         )
     if source == WHOLE and mechanism.noise.discrete and not nested_sums(resolved):
         raise PrivacyError(
-            f"no bound is proved for {mechanism.noise.name} noise conditioned on bounds beside "
-            "linear conditions that are no sums of cells, or cross each other or the tree; use "
-            "DiscreteLaplace, or sums of which any two share no cell or one holds the other."
+            f"no bound is proved for {mechanism.noise.name} noise conditioned on bounds if linear "
+            "conditions are not sums of cells, or cross each other or the tree; use "
+            "DiscreteLaplace, or sums of which any two are disjoint or one contains the other."
         )
     return _guarantee(mechanism, resolved, neighbours, source, sampler_error, one_sided, delta)
 
@@ -347,7 +347,8 @@ def _guarantee(
     if change < noise.granularity:
         raise PrivacyError(
             "one record changes a count by less than the granularity of the noise, so neighbouring "
-            "datasets are not on its grid; use a granularity of 1 or finer."
+            "datasets are not on the noise's grid; use a granularity of at most a record's change "
+            "(1 by default)."
         )
     counted = mechanism.counted or resolved.counted
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)

@@ -27,6 +27,7 @@ from congenial.imaging.noisy import Moved
 from congenial.kernels.numerics import laws
 from congenial.sum_network import error_limit
 from congenial.types import FloatArray
+from congenial.wording import many
 
 Law = Callable[..., FloatArray]
 
@@ -82,16 +83,16 @@ def computed(
         return ()
     stated = guarantee.epsilon if guarantee.rho is None else guarantee.rho
     text = (
-        "the loss of each pair at its own datasets, from the law that the mechanism states; no "
-        "output has a larger loss"
+        "the largest loss of each pair of datasets, from the probabilities that the mechanism "
+        "states"
         if pure
-        else f"the largest divergence of orders {', '.join(map(str, ORDERS))} over its order, from "
-        "the law that the mechanism states; draws compare delta"
+        else f"the largest divergence of orders {', '.join(map(str, ORDERS))}, divided by its "
+        "order, from the probabilities that the mechanism states; draws compare delta"
     )
     if isinstance(mechanism, Moved):
-        text = f"of the measurements, from which the rest of a release is made: {text}"
+        text += "; only measurements are compared, because the table is made from them"
     if refused:
-        text += f"; the law was not computed at {refused} further pairs"
+        text += f"; no probabilities were computed for {many(refused, 'further pair')}"
     check = "loss, computed" if pure else "rho, computed"
     passed, compared = found <= stated + ROUNDING * (1.0 + stated) + error, len(pairs) - refused
     return (Finding(check, passed, found, stated, compared, points, worst, f"{text}."),)

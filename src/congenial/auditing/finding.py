@@ -16,7 +16,7 @@ Pair = tuple[Values, Values]
 _HEAD = ("", "check", "found", "stated", "pairs", "outputs")
 LIMITS = (
     "A failed check shows a fault. If all checks pass, no fault was found. Enumerated and computed "
-    "checks prove the claim for their own pairs of datasets only; draws can refute a claim but "
+    "checks prove the claim for the compared pairs of datasets only. Draws can refute a claim but "
     "never prove it."
 )
 

@@ -31,6 +31,7 @@ from congenial.imaging.update import Imaged
 from congenial.inference.best_table import MOST_WORK, BestTable, work
 from congenial.randomness import Randomness
 from congenial.types import IntArray, Values
+from congenial.wording import many
 
 # Most entries that a screen tests, most whose laws are tested, and most values of such laws, which
 # bounds the time in large trees.
@@ -131,7 +132,7 @@ def simulated(
         distance = law_distance(mechanism, screen.pair[0], entries, screen.sides[0], each)
         seen.laws.append((distance, screen.pair))
     what = (
-        f"simulated measurements (the tables follow from them{'' if tabled else ', and take long'})"
+        f"simulated measurements (tables are made from them{'' if tabled else ', slowly'})"
         if _slow(mechanism) is not None
         else "simulated draws"
     )
@@ -205,16 +206,17 @@ def _findings(
     trials = draws - 2 * (draws // 4)
     least = probability_bounds(trials, trials, 0.5 * each)[0]
     most = probability_bounds(0, trials, 0.5 * each)[1]
-    text = f"{draws:,} {what} of each dataset, confidence {1.0 - error:.6g}"
+    text = f"from {draws:,} {what} of each dataset, at confidence {1.0 - error:.6g}"
     loss = (
-        f"a lower bound on epsilon at delta {guarantee.delta:.2g}; {text}, which could show "
-        f"{math.log(least / most):.3g} at most"
+        f"a lower bound on epsilon at delta {guarantee.delta:.2g}, {text}; this number of draws "
+        f"can show at most {math.log(least / most):.3g}"
     )
     if seen.refused:
-        loss += f"; {seen.refused} further pairs were refused on both sides: {seen.reason}"
+        pairs = many(seen.refused, "further pair")
+        loss += f"; at {pairs} both datasets were refused: {seen.reason}"
     if any(math.isinf(bound) for bound, _ in seen.losses):
-        loss += f"; inf where one dataset of a pair is refused alone: {seen.reason}"
-    law = f"a lower bound on the distance of draws from the stated marginal laws; {text}"
+        loss += f"; inf means that only one dataset of a pair is refused: {seen.reason}"
+    law = f"a lower bound on the distance of draws from the stated distributions, {text}"
     broken = (
         f"the share of {'tables' if seen.tables < draws else 'draws'} that violate the invariant"
     )

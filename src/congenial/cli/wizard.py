@@ -28,8 +28,8 @@ from congenial.plan.sections import (
 )
 
 DOMAIN_IS_DATA = (
-    "Unprotected: with the domain 'data' a release shows which names occur in the rows; a public "
-    "list of all names does not."
+    "Unprotected: with the domain 'data', a release shows which names occur in the rows. With a "
+    "public list of all names, it does not."
 )
 
 
@@ -53,7 +53,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     inside = lookup is not None and all(v in known or v == lookup.on for v in levels)
     domain = asker.ask(
         "domain",
-        f"Nodes from {'lookup, ' if inside else ''}data, or a public file",
+        f"Where the nodes come from ({'lookup, ' if inside else ''}data, or a public file)",
         "A public list of all nodes, with a column for each level, is best. " + DOMAIN_IS_DATA,
         "lookup" if inside else "data",
         lambda answer: _domain(answer, lookup, data),
@@ -65,7 +65,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     root = asker.ask("root", "Name of the root", "The root is the sum of all counts.", "Total")
     neighbours = asker.ask(
         "neighbours",
-        f"One record may ({' or '.join(NEIGHBOURS)})",
+        f"Neighbouring datasets ({' or '.join(NEIGHBOURS)})",
         "substitute: the guarantee hides the values of a record. add-remove: it also hides whether "
         "a record is there, and then nothing can be published exactly.",
         "substitute",
@@ -84,8 +84,8 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     nonnegative = asker.ask(
         "nonnegative",
         "No count below zero (yes or no)",
-        "Noise makes some small counts negative. Forbidding that makes small counts a little too "
-        "large on average.",
+        "Noise makes some small counts negative. If you forbid negative counts, small counts are a "
+        "little too large on average.",
         "yes",
         click.BOOL,
     )
@@ -100,10 +100,10 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     method = asker.ask(
         "method",
         f"Method ({', '.join(METHODS)})",
-        "Conditioning draws from the law of the noise given all sums and bounds. The others add "
-        "noise and work out counts that satisfy these: imaging and topdown the closest ones, the "
-        "posterior those of the least expected error. If no count may be negative, the posterior "
-        "has the smallest errors, and its measurements are published for the intervals.",
+        "Conditioning draws the noise so that all sums and bounds hold. The others add noise, and "
+        "then find counts that satisfy sums and bounds: imaging and topdown the closest counts, "
+        "the posterior the counts with the least expected error. If no count may be negative, the "
+        "posterior has the smallest errors; its measurements are published for the intervals.",
         best_method(bounded=nonnegative, crossing=bool(attributes)).name,
         click.Choice(METHODS),
     )
@@ -149,7 +149,7 @@ def _ask_table(asker: Asker, data: str) -> str | None:
     tables = look_up_tables(data)
     if not tables:
         if given is not None:
-            raise click.UsageError(f"--table: {data!r} is no database; leave it out.")
+            raise click.UsageError(f"--table is given, but {data!r} is no database; leave it out.")
         return None
     if given is not None or len(tables) == 1:
         return given or tables[0]
@@ -168,8 +168,8 @@ def _ask_weight(asker: Asker, rows: Mapping[str, str]) -> str | None:
     answer: str = asker.ask(
         "weight",
         "Column with the number of records of a row (empty if a row is one record)",
-        f"If the rows are counts, such as {found!r} of people, each row stands for so many "
-        "records, and the guarantee is for one of them.",
+        f"If the rows are counts, such as {found!r} of people, each row stands for that number of "
+        "records, and the guarantee is for one record.",
         "",
         lambda given: column(given, list(rows)) if given else "",
     )
@@ -254,7 +254,7 @@ def _ask_repeats(asker: Asker, draft: Draft, out: Path) -> bool:
         asker.ask(
             "names_repeat",
             f"One {draft.levels[-1]!r} under several {draft.levels[0]!r} (yes or no)",
-            "Yes if the same name under two parents means two nodes, as each age under each sex. "
+            "Yes if one name under two parents means two nodes, such as an age under each sex. "
             "No if it would be a mistake in the list of nodes.",
             "yes" if offered else "no",
             click.BOOL,
@@ -265,7 +265,7 @@ def _ask_repeats(asker: Asker, draft: Draft, out: Path) -> bool:
 def _domain(answer: str, lookup: Lookup | None, data: str) -> str:
     """Check the answer that says where the nodes come from."""
     if answer == "lookup" and lookup is None:
-        raise click.UsageError("'lookup' is the domain of a plan with a lookup; give one as well.")
+        raise click.UsageError("the domain is 'lookup' without a lookup; give --lookup, too.")
     if answer not in ("lookup", "data"):
         _check_public(answer, "the domain", data)
     return answer
@@ -291,7 +291,7 @@ def _attributes(
         if not values or name in found:
             wrong = "is given twice" if values else "has no values"
             raise click.UsageError(
-                f"{name!r} {wrong}; give each its values, as in sex=F,M; age=0-17,18+"
+                f"{name!r} {wrong}; give the values of each once, as in sex=F,M; age=0-17,18+"
             )
         if len(values) == 1 and values[0].casefold().endswith(".csv"):
             _check_public(values[0], f"the file of {name!r}", data)
@@ -309,7 +309,8 @@ def _exact(answer: str, levels: tuple[str, ...], attributes: tuple[str, ...]) ->
     found = split(answer)
     if levels[-1] in found and not attributes:
         raise click.UsageError(
-            f"{levels[-1]!r} is the deepest level, and nothing would be protected; name others."
+            f"{levels[-1]!r} is the deepest level, so nothing would be protected; name other "
+            "levels or single nodes."
         )
     if attributes:
         found = tuple(f"{v}{COLON}{TOTAL}" if v in (ROOT_LEVEL, *levels) else v for v in found)

@@ -170,7 +170,8 @@ def place(mechanism: Additive, resolved: ResolvedInvariant, proposal: Proposal |
     rest = np.setdiff1d(np.arange(n), index)
     if index.size * rest.size > _MOST_SOLVED:
         raise UnsupportedError(
-            f"{rest.size} entries follow from {index.size}, which needs too large a matrix; use "
+            f"{rest.size} entries follow from {index.size}, which needs a matrix of "
+            f"{index.size * rest.size:,} numbers, and the limit is {_MOST_SOLVED:,}; use "
             "sampler='exact'."
         )
     _check_measured(spread, index, mechanism)
@@ -365,7 +366,9 @@ def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatAr
         solved = bool((np.abs(equal @ start - value) <= slack).all())
         if solved and satisfies_inequalities(resolved, start):
             return start
-    raise InfeasibleError("no start that satisfies the inequalities was found; give start=.")
+    raise InfeasibleError(
+        "no start that satisfies the inequalities was found; give values that do as start=."
+    )
 
 
 def checked_start(

@@ -235,7 +235,8 @@ class Proposing(Delegate):
             reach = float(np.abs(proposed).max(initial=0.0)) * float(np.abs(solve).sum(1).max())
             if reach > 2.0**52:  # beyond exact sums
                 raise UnsupportedError(
-                    "the noise is too wide for exact sums of proposals; use sampler='exact'."
+                    "the noise is too wide for exact sums of proposals; use less noise, or "
+                    "sampler='exact'."
                 )
         return np.asarray(proposed @ solve.T)
 

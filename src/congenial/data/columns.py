@@ -112,8 +112,8 @@ def _header(file: Path, source: str, key: str) -> list[str]:
     if any(_NUMBER.fullmatch(name) for name in names):
         # the line is not shown, because it may be a person's row
         raise DataError(
-            f"{given} holds a number, as a row does and a header seldom; give the file a header, "
-            "or write the plan by hand."
+            f"{given} contains a number, so it is probably a row and not a header; give the file "
+            "a header, or write the plan by hand."
         )
     if repeats(filter(None, names)):
         raise DataError(f"{given} gives one name to two columns; rename one.")

@@ -450,7 +450,7 @@ def _check_tally(connection: Connection, plan: Plan, shown: str) -> None:
     if _UNCOUNTED in fates:
         raise DataError(
             f"{shown} has a counted row whose {weight!r} (data.weight) is no whole number from 0 "
-            f"to {MOST_RECORDS}; mend it, or leave such rows out with data.where on another "
+            f"to {MOST_RECORDS}; correct it, or leave such rows out with data.where on another "
             "column."
         )
     above = f"SELECT sum(records) > {MOST_RECORDS} FROM tally"
@@ -474,6 +474,6 @@ def _check_tally(connection: Connection, plan: Plan, shown: str) -> None:
         other = ", or with one that data.types does not allow" if plan.data.types else ""
         where = f"{identifier(blank)} IS NOT NULL"
         raise DataError(
-            f"{shown} has a counted row without a value in {blank!r}{other}; mend it, or leave "
+            f"{shown} has a counted row without a value in {blank!r}{other}; fill it in, or leave "
             f"such rows out, under [data]: where = {where!r}."
         )

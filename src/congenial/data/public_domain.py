@@ -129,7 +129,7 @@ def unreadable(table: Relation) -> str:
         return no_view(table.shown)
     return (
         f"{table.shown} could not be read to its end, since a row does not have the header's "
-        "columns or the file is damaged; mend it"
+        "columns or the file is damaged; correct it"
     )
 
 

@@ -201,7 +201,7 @@ def readable(files: Sequence[Path], given: str) -> list[Path]:
         other = kept.setdefault((place.st_dev, place.st_ino), file)
         if other is not file:
             raise DataError(
-                f"{given}, and {other.name!r} and {file.name!r} are one file, so that its records "
+                f"{given}, and {other.name!r} and {file.name!r} are the same file, whose records "
                 "would count twice; leave one out."
             )
     return [file.resolve() for file in files]
@@ -338,7 +338,7 @@ def no_view(shown: str) -> str:
     """Return the error for a view whose query fails."""
     return (
         f"{shown} of the database cannot be read, since a view may use tables of its own database "
-        "file only, and no other file; store its rows as a table, or mend its query"
+        "file only, and no other file; store its rows as a table, or correct its query"
     )
 
 

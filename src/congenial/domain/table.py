@@ -39,8 +39,8 @@ class Table:
     axes : mapping of str to sequence of str
         The attributes and their values, in the order of the array's axes.
     groups : mapping of str to (str, mapping of str to sequence of str)
-        Coarser readings of an axis: a name, the axis, and which of its values each group holds.
-        Every value belongs to one group. A group can stand in a margin in the place of its axis.
+        Coarser versions of an axis: a name, the axis, and the values of the axis in each group.
+        Every value belongs to one group. A margin can name a group instead of its axis.
     geography : Tree, optional
         Its leaves all lie at one depth.
     levels : sequence of str, optional
@@ -109,7 +109,9 @@ class Table:
                 "give each a name of its own."
             )
         if not self.possible.any():
-            raise StructureError("every cell is impossible; leave records some cell.")
+            raise StructureError(
+                "every cell is impossible; leave at least one cell that is possible."
+            )
 
     def __repr__(self) -> str:
         axes = " × ".join(f"{name} ({len(values)})" for name, values in self.axes.items())
@@ -292,7 +294,9 @@ class Table:
         if self.geography is not None and areas is not None:
             places.insert(0, leaves_of(areas, self.geography))
         if len({place.size for place in places}) > 1:
-            raise ArgumentError("tally() was given columns of different lengths; give as many.")
+            raise ArgumentError(
+                "tally() was given columns of different lengths; give columns of one length."
+            )
         flat = np.ravel_multi_index(tuple(places), self.shape)
         return np.bincount(flat, minlength=int(np.prod(self.shape))).reshape(self.shape)
 

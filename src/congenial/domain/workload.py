@@ -43,7 +43,7 @@ class Workload:
     >>> workload = cg.Workload.of(table, [(), ("sex",)])
     >>> workload.answers([[1, 5, 2], [3, 4, 0]]).tolist()
     [15, 8, 7, 1, 5, 2, 3, 4, 0]
-    >>> workload.tree is None  # every entry lies in another or apart from it: a tree
+    >>> workload.tree is None  # any two entries are disjoint or nested, so they form a tree
     False
     """
 
@@ -255,7 +255,7 @@ class Workload:
         Parameters
         ----------
         *counts : array_like of int
-            One array a table, of its shape.
+            One array for each table, of the table's shape.
 
         Returns
         -------
@@ -356,7 +356,7 @@ class Workload:
         Parameters
         ----------
         values : array_like, shape (..., n)
-            Say a release, or scales.
+            For example a release, or scales.
         margin, level, table
             As for `block`; the axes come in the order of `margin`.
 
@@ -398,7 +398,7 @@ class Workload:
         values : mapping of str to str, optional
             A label for each axis or group of the margin; the total by default.
         at : int, str or path, optional
-            A node of the geography; may be left out where the coarsest level has one.
+            A node of the geography; not needed if the coarsest level has only one.
         table : str or Table, optional
 
         Raises

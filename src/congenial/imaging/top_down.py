@@ -28,7 +28,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 log = logging.getLogger("congenial.imaging")
 _CLOSEST = (
     "topdown found no table within the bounds and the exact counts when it went down from the "
-    "root; the closest table is taken instead, as of imaging"
+    "root; the closest table is taken instead, as with imaging"
 )
 
 
@@ -299,5 +299,5 @@ class TopDown(Moved):
             f"topdown: adds {self.mechanism.noise.name} noise to {n - pinned - open_} of {n} "
             f"queries ({pinned} published exactly{sums}), then goes down from the root: {how}. "
             "This uses only the noisy values and the counts published exactly, so it costs no "
-            "privacy; finer levels never correct a coarser one, and where bounds bind it adds bias."
+            "privacy. Finer levels never correct a coarser one. Counts near a bound are biased."
         )

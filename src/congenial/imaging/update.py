@@ -177,5 +177,5 @@ class Imaged(Moved):
             f"{resolved.n} queries ({pinned} published exactly{unmeasured}), then moves to the "
             f"closest point of the invariant by {how}{whole}. A measurement weighs one over "
             "the variance of its noise. The move uses only the noisy values and the counts "
-            "published exactly, so it costs no privacy; where bounds bind it adds bias."
+            "published exactly, so it costs no privacy. Counts near a bound are biased."
         ) + (f" {left}" if (left := remarks(resolved, self.mechanism.domain)) else "")

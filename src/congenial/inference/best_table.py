@@ -95,7 +95,7 @@ class BestTable(Moved):
         if found > MOST_WORK:
             raise UnsupportedError(
                 f"the posterior of {self.resolved.n:,} counts with this noise takes about "
-                f"{found:.2g} products in each pass, and at most {MOST_WORK:.2g} are taken; use "
+                f"{found:.2g} products in each pass, and the limit is {MOST_WORK:.2g}; use "
                 'method.name = "imaging", or less noise.'
             )
         known = evidence_of(problem)
@@ -158,9 +158,10 @@ class BestTable(Moved):
             f"posterior: adds {self.mechanism.noise.name} noise to {n - pinned} of {n} queries "
             f"({pinned} published exactly), then releases the table of integers that satisfies the "
             f"invariant and has the least expected {error} error given the noisy values.{alike} "
-            "The prior, which splits every count among the counts below it, is fitted to the same "
-            "values. Only the noisy values and the exact counts are used, so this costs no "
-            f"privacy; small counts are drawn towards counts that are usual around them.{late}"
+            "The prior says how a count is split among its parts; it is fitted to the noisy "
+            "values. "
+            "Only the noisy values and the exact counts are used, so this costs no privacy. Small "
+            f"counts are moved towards counts that are usual around them.{late}"
         )
 
     @property

@@ -217,8 +217,8 @@ def stretched(
 def _check_data_free(mechanism: Mechanism) -> None:
     if not isinstance(mechanism, Conditioned | Imaged | TopDown):
         raise ArgumentError(
-            f"a {type(mechanism).__name__} was given; give a result of congenial.condition(), "
-            "image() or topdown()."
+            f"the mechanism is a {type(mechanism).__name__}; give a result of condition(), image() "
+            "or imaging.topdown_image() of congenial."
         )
     resolved = mechanism.resolved
     if not isinstance(mechanism, Conditioned) and resolved.equalities[1].any():

@@ -60,7 +60,10 @@ def error_margin_of_noise_sum(
     spread = np.atleast_1d(np.asarray(scales, dtype=np.float64))
     counted = np.broadcast_to(np.asarray(times, dtype=np.int64), spread.shape)
     if not (np.isfinite(spread) & (spread >= 0.0)).all() or (counted < 0).any():
-        raise ArgumentError("scales must be finite and neither they nor times below 0.")
+        raise ArgumentError(
+            "scales or times have an entry that is negative or not finite; give finite numbers of "
+            "at least 0."
+        )
     noisy = (spread > 0.0) & (counted > 0)
     pairs, number = np.unique(
         np.stack((spread[noisy], counted[noisy].astype(np.float64))), axis=1, return_counts=True

@@ -228,8 +228,8 @@ def checked_draws(resolved: ResolvedInvariant, drawn: Drawn, given: npt.NDArray[
     """
     if not resolved.satisfied_by(drawn, given).all():
         raise NumericalError(
-            "a draw breaks an invariant, so nothing is released; please report this as a mistake "
-            "of congenial."
+            "a draw breaks an invariant, so nothing is released; please report this as a bug in "
+            "congenial."
         )
     return drawn
 

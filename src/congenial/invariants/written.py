@@ -174,7 +174,7 @@ def exactly(
     level: Level = None,
     table: str | Table | None = None,
 ) -> Invariant:
-    """The named entries, or every count of the named margins, are published as enumerated.
+    """The named entries, or every count of the named margins, are published without noise.
 
     Parameters
     ----------
@@ -260,10 +260,10 @@ def bounds(
     Parameters
     ----------
     lo, hi : float, or array_like of float
-        One number, or one an entry, shape (n,). With `margin`: one number, or an array of the shape
-        that ``workload.array`` gives the margin.
+        One number, or one for each entry, shape (n,). With `margin`: one number, or an array of
+        the shape that ``workload.array`` gives the margin.
     margin : tuple of str, optional
-        The margin that is bounded, in every area of `level`; all entries where not given.
+        The margin that is bounded, in every area of `level`; by default, all entries are bounded.
     level, table : optional
         As for `exactly`; with `margin` only.
 
@@ -391,7 +391,7 @@ def linear(matrix: npt.ArrayLike, value: npt.ArrayLike) -> Invariant:
     Parameters
     ----------
     matrix : array_like of float, shape (m, n) or (n,)
-        One row a sum, one column an entry.
+        One row for each sum, one column for each entry.
     value : array_like of float, shape (m,) or ()
         In counts; public.
 
@@ -413,7 +413,7 @@ def at_least(matrix: npt.ArrayLike, value: npt.ArrayLike) -> Invariant:
     Parameters
     ----------
     matrix : array_like of float, shape (m, n) or (n,)
-        One row a sum, one column an entry.
+        One row for each sum, one column for each entry.
     value : array_like of float, shape (m,) or ()
         In counts; public.
 

@@ -152,8 +152,8 @@ def _check_place(path: Path) -> None:
         # SQLite's journal is beside one name; a process that opens another name does not see it
         raise LedgerError(
             f"the ledger {path} has {found.st_nlink} names (hard links), and a debit made under "
-            f"one could be lost under another; keep one, as told by 'find DIRECTORY -samefile "
-            f"{path}', and make other paths symbolic links."
+            f"one could be lost under another; keep one of them ('find DIRECTORY -samefile {path}' "
+            "lists them), and make the others symbolic links."
         )
 
 

@@ -48,7 +48,7 @@ def look_up(
     if not _follows(made, found.made):
         return False, f"the ledger {path} has the debit at {found.made}, and the release at {made}"
     state = found.state if found.state == SPENT else UNFINISHED
-    return True, f"the ledger {path} holds it, {state}"
+    return True, f"the ledger {path} lists the entry as {state}"
 
 
 def _follows(made: str, debited: str) -> bool:

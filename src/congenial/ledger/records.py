@@ -115,10 +115,10 @@ def _folded(text: str) -> str:
 def unlike(label: str) -> str:
     """Warn that the sum of a dataset's releases may promise nothing."""
     return (
-        f"The releases of {label!r} publish different counts exactly or differ in data.weight, or "
-        "an older version debited some. It is not known whether any neighbouring datasets are "
-        "those of every release, so the sum may promise nothing. Publish the same counts exactly "
-        "in every release of these rows, with the same data.weight."
+        f"The releases of {label!r} publish different counts exactly, differ in data.weight, or "
+        "were partly debited by an older version. It is not known whether all of them protect the "
+        "same neighbouring datasets, so the sum of their epsilons may promise nothing. Publish the "
+        "same counts exactly in every release of these rows, with the same data.weight."
     )
 
 
@@ -155,5 +155,5 @@ def as_text(ledger: Ledger) -> str:
         if not account.adds_up:
             lines.append(f"  {unlike(account.label)}")
         if account.clock_jumped:
-            lines.append("  The clock went back; entries stand in the order of their debits.")
+            lines.append("  The clock went back. Entries are in the order of their debits.")
     return "\n".join(lines)

@@ -28,8 +28,8 @@ class Additive:
     noise : NoiseLaw
         `DiscreteLaplace`, `DiscreteGaussian`, or for studies `Laplace`, `Gaussian`.
     queries : Tree, Workload or int
-        The tree whose nodes are the queries, the margins of tables, or the number of queries of a
-        plain vector.
+        A tree, whose nodes are the queries; a workload, whose queries are margins of tables; or
+        the number of queries of a plain vector.
     per_record : float
         Contribution of one record to each query that counts it: 1, except after `in_units`, whose
         unit is a step of the noise's grid.
@@ -66,7 +66,7 @@ class Additive:
 
     @property
     def workload(self) -> Workload | None:
-        """The workload, None where there is none."""
+        """The workload of the queries, None for a tree or a plain vector."""
         return self.queries if isinstance(self.queries, Workload) else None
 
     @property
@@ -170,16 +170,16 @@ class Additive:
         x : array_like, shape (n,)
             Confidential values of the queries.
         size : int, optional
-            Number of draws; one vector where not given.
+            Number of draws; by default, one vector is drawn and has no axis of draws.
         rng : Randomness, optional
             `secure()` by default.
 
         Returns
         -------
         ndarray, shape (n,) or (size, n)
-            int64 for integer noise, float64 otherwise; on the grid exactly where there is one.
-            Where a query is not measured (scale inf) the entry carries no information about `x`:
-            it is 0 for discrete noise and NaN otherwise.
+            int64 for integer noise, float64 otherwise; exactly on the noise's grid, if it has one.
+            If a query is not measured (scale inf), its entry has no information about `x`: it is
+            0 for discrete noise and NaN otherwise.
         """
         counts, rows = self.counts(x), checked_size(size)
         width = self.n * self.noise.words_per_entry

@@ -129,7 +129,9 @@ class DiscreteLaplace:
         """
         v = np.asarray(probability, dtype=np.float64)
         if not ((v > 0) & (v < 1)).all():
-            raise ArgumentError("probability has an entry that is not between 0 and 1; give such.")
+            raise ArgumentError(
+                "probability has an entry outside 0 to 1; give numbers between 0 and 1."
+            )
         rate = self._rate()
         shared = np.log1p(np.exp(-rate))
         low = v <= 1.0 / (1.0 + np.exp(-rate))
@@ -147,7 +149,7 @@ class DiscreteLaplace:
         """Minus the logarithm of a: the granularity over the scale."""
         if not np.isfinite(self.spread).all():
             raise ArgumentError(
-                "scale is inf for a query, which has no noise to speak of; give finite scales."
+                "scale is inf for a query, which therefore has no noise; give finite scales."
             )
         return np.asarray(self.granularity / self.spread)
 

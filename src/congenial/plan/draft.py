@@ -38,7 +38,7 @@ _DOMAIN_IS_DATA = """\
 # which names occur, even a name that only one person has. A public file that lists
 # every node, or "lookup", avoids this."""
 _DOMAIN_IS_PUBLIC = (
-    "# Where the nodes come from: a public list of every node, with rows or without."
+    "# Where the nodes come from: a public list of every node, even of nodes without rows."
 )
 _TABLE = "\n# The table of that database.\ntable = "
 _NEIGHBOURS = {
@@ -48,10 +48,10 @@ _NEIGHBOURS = {
 _SOME_EXACT = "# UNPROTECTED: these levels and nodes are published without noise."
 _NONE_EXACT = '# Levels (such as "root") or nodes published without noise, UNPROTECTED: none.'
 _METHODS = {
-    "conditioning": "counts are drawn from the law of the noise given them",
-    "imaging": "noisy counts move to the closest ones, all levels together",
-    "topdown": "noisy counts move to the closest ones, level by level",
-    "posterior": "noisy counts give those of the least expected error",
+    "conditioning": "the noise is drawn so that they hold",
+    "imaging": "noisy counts move to the closest counts that do, all levels together",
+    "topdown": "noisy counts move to the closest counts that do, level by level",
+    "posterior": "noisy counts are replaced by counts of least expected error",
 }
 
 
@@ -209,7 +209,7 @@ def _attributes(draft: Draft) -> str:
         )
         lines.append(f"attributes.{text(name)} = {listed}")
     lines += [
-        "# What is counted, for every level or by level; cells of the deepest level always are.",
+        "# Margins to count, for all levels or by level. Cells of the deepest level always count.",
         f"margins = {_list(draft.margins)}",
         "# Cells that no record can be in.",
         f'# impossible = [ {{ {text(next(iter(draft.attributes)))} = "..." }} ]',

@@ -474,7 +474,7 @@ def _check_rows(plan: Plan) -> None:
         if other != name:
             refuse(
                 f"tables.{name}.rows",
-                f"has the source of tables.{other}, so that a record would count in both",
+                f"has the source of tables.{other}, so a record would count in both",
                 f"name other rows, or count these margins in {other} too",
             )
         if data.where is not None:
@@ -523,8 +523,8 @@ def _check_exact(plan: Plan) -> None:
     for name in set(plan.finest_names) & set(entries):
         refuse(
             key,
-            f"holds {name!r}, the deepest level, so that every count would be "
-            "published exactly and nothing protected",
+            f"holds {name!r}, the deepest level, so every count would be published exactly and "
+            "nothing would be protected",
             "publish coarser levels or single nodes exactly",
         )
 
@@ -534,9 +534,9 @@ def _check_neighbours(plan: Plan) -> None:
     if plan.privacy.neighbours == "add-remove" and exact:
         refuse(
             "privacy.neighbours",
-            f"is 'add-remove' while invariants.publish_exactly holds {exact[0]!r}, so that no "
-            "neighbouring datasets are left (nobody can join or leave a count that is fixed) and "
-            "the guarantee would be empty",
+            f"is 'add-remove' while invariants.publish_exactly holds {exact[0]!r}, so no "
+            "neighbouring datasets are left (no record can enter or leave a count that is fixed) "
+            "and the guarantee would be empty",
             "give neighbours = 'substitute', or do not publish it exactly",
         )
 
@@ -544,7 +544,7 @@ def _check_neighbours(plan: Plan) -> None:
 def _check_split(plan: Plan) -> None:
     split, goal = plan.privacy.split, plan.privacy.goal
     if split is not None:
-        _check_levels(plan, "split", split, "budget", "give its share to")
+        _check_levels(plan, "split", split, "share", "give its share to")
         for name in plan.counted_tables or ("",):
             total = math.fsum(share for at, share in split.items() if _of(plan, name, at))
             if abs(total - 1.0) > TOLERANCE:
@@ -555,14 +555,14 @@ def _check_split(plan: Plan) -> None:
                     f"give shares that add up to 1{' in each table' * bool(plan.tables)}",
                 )
     if goal is not None:
-        _check_levels(plan, "goal", goal, "a weight", "weigh")
+        _check_levels(plan, "goal", goal, "weight", "weigh")
     for finest in [v for v in plan.finest_names if v in plan.unmeasured_levels]:
         # with nonnegative counts the law exists, but an exact draw takes work that grows with them
         what = "share" if goal is None else "weight"
         refuse(
             f"privacy.{'split' if goal is None else 'goal'}",
-            f"gives no {what} to {finest!r}, the deepest level, whose counts could then be "
-            "anything",
+            f"gives no {what} to {finest!r}, the deepest level, so its counts would not be "
+            "measured at all",
             f"give {finest!r} a {what}",
         )
 
@@ -578,16 +578,15 @@ def _check_levels(
         if number > 0 and level in exact:
             refuse(
                 key,
-                f"is {show(number)}, and {what} for a level published exactly is a mistake, since "
-                "exact counts need no noise",
+                f"is {show(number)}, but the level is published exactly and needs no {what}",
                 f"{remedy} the other levels, or take it out of invariants.publish_exactly",
             )
         follows = [v for v in exact if levels.index(v) > levels.index(level) and not plan.crossing]
         if number > 0 and follows:
             refuse(
                 key,
-                f"is {show(number)}, and {what} for a level whose counts follow from "
-                f"{follows[0]!r}, which is published exactly, is a mistake",
+                f"is {show(number)}, but the level's counts follow from {follows[0]!r}, which is "
+                f"published exactly, so the level needs no {what}",
                 f"{remedy} the finer levels",
             )
 
@@ -611,7 +610,7 @@ def _check_outputs(plan: Plan) -> None:
             "release.publish",
             f"holds {MEASUREMENTS!r} while method.name is 'conditioning', which draws without "
             "measurements, so they would cost epsilon again",
-            "give another method.name, all of which start from measurements, or leave "
+            "give another method.name (the other methods start from measurements), or leave "
             f"{MEASUREMENTS!r} out",
         )
     levels = plan.level_names

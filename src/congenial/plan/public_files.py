@@ -198,7 +198,8 @@ def _rows(
                 if None in row or None in row.values():
                     refuse(
                         f"{key}.file",
-                        f"is {show(source.file)}, whose row {number} has not one value a column",
+                        f"is {show(source.file)}, whose row {number} has more or fewer values than "
+                        "columns",
                         "correct the row",
                     )
                 yield number, row

@@ -86,7 +86,7 @@ Domain = Annotated[
     Meta(
         pattern=_ends(TABLES, r"\A(lookup|data)\Z"),
         description=f"give 'lookup', a file that lists every node ({', '.join(TABLES)}), or "
-        "'data', which shows that an absent node has no row, as text in quotes",
+        "'data', with which a release shows the nodes that occur in the rows, as text in quotes",
         extra={"known": ("lookup", "data")},
     ),
 ]
@@ -210,14 +210,14 @@ class Hierarchy(Section, frozen=True):
             refuse(
                 "hierarchy.domain",
                 "is missing",
-                "give 'lookup', a file that lists every node, or 'data', which shows that an "
-                "absent node has no row",
+                "give 'lookup', a file that lists every node, or 'data', with which a release "
+                "shows the nodes that occur in the rows",
             )
         if self.domain is not None and not self.levels:
             refuse(
                 "hierarchy.domain",
-                f"is {show(self.domain)} while hierarchy.levels is empty, so that the root is the "
-                "only node",
+                f"is {show(self.domain)} while hierarchy.levels is empty, so the root is the only "
+                "node",
                 "leave it out, or name the columns of the levels",
             )
         check_once("hierarchy.levels", self.levels, "give each column once", str.casefold)
@@ -247,7 +247,7 @@ class Privacy(Section, frozen=True):
             refuse(
                 "privacy.delta",
                 f"is {show(self.delta)} while privacy.noise is {show(self.noise)}, whose delta "
-                "is only the numerical error of a draw",
+                "covers only the numerical error of a draw",
                 f"leave it out, or give noise = '{GAUSSIAN}'",
             )
         if not pure and self.delta is None:

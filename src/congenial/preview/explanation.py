@@ -165,7 +165,7 @@ def explain(
     base : path
         Directory from which the plan's relative paths start.
     total : int, optional
-        Simulate releases of made-up counts with this total; 20 a leaf where nothing is given.
+        Simulate releases of made-up counts with this total; by default 20 for each leaf.
     counts : path, optional
         Simulate releases of these public counts instead; the file is as for `compare`.
 
@@ -288,7 +288,7 @@ def as_text(explanation: Explanation) -> str:
             *_guarantee(explanation),
             *_budget(explanation),
             "",
-            f"Nothing has been spent: {_read(explanation)}, and nothing was written.",
+            f"Nothing was spent or written: {_read(explanation)}.",
         ]
     )
 
@@ -320,7 +320,7 @@ def _counts(explanation: Explanation) -> Iterator[str]:
     if explanation.will_not_run:
         yield (
             f"Will not run on {explanation.will_not_run}. A release of the confidential rows may "
-            "fail for the same reason, and a ledger would count it all the same."
+            "fail for the same reason, and a failed release still costs its epsilon in a ledger."
         )
     if explanation.basis:
         yield explanation.basis
@@ -341,7 +341,7 @@ def _margins(explanation: Explanation) -> Iterator[str]:
     within = _within(explanation)
     for asked in found.sums:
         text = unknown if asked.margin is None else f"{within} ±{asked.margin:,}"
-        twice = " It names a place and a part of it, which it counts twice."
+        twice = " It names a place and a part of that place, so the part counts twice."
         nested = asked.name in explanation.nested
         yield f"The sum {on_a_line(asked.name)}: {text}.{twice * nested}"
     for level in explanation.accuracy:
@@ -358,8 +358,8 @@ def _guarantee(explanation: Explanation) -> Iterator[str]:
     if plan.data.where is not None:
         yield ""
         yield (
-            f"Left out by the plan's row filter: rows for which {plan.data.where} does not hold; "
-            "their number is never shown."
+            f"Left out by the plan's row filter: rows for which {plan.data.where} does not hold. "
+            "Their number is never shown."
         )
     route = explanation.route.removeprefix(f"{plan.method.name}: ")
     yield ""
@@ -372,7 +372,7 @@ def _guarantee(explanation: Explanation) -> Iterator[str]:
     yield f"Guarantee: {guarantee.sentence}"
     if not guarantee.unprotected:
         # if every count is noisy, only a row filter changes the number of counted rows
-        all_rows = "how many rows there are in all, counted and left out"
+        all_rows = "the number of all rows, counted or left out"
         nothing = "nothing is published outside the guarantee"
         same = plan.privacy.neighbours == "substitute"
         yield f"Not protected: {all_rows if same else nothing}."
@@ -380,10 +380,10 @@ def _guarantee(explanation: Explanation) -> Iterator[str]:
         guarantee.base_epsilon, guarantee.gamma, guarantee.gamma_source
     )
     if guarantee.rho is not None:
-        orders = ", by whole orders alone" * guarantee.whole_orders
+        orders = ", computed from whole orders alone" * guarantee.whole_orders
         yield (
-            f"The noise is {guarantee.rho:.6g}-zCDP, divided among the levels. At the plan's "
-            f"delta, that is the epsilon above{orders}. A scale is the noise's sigma."
+            f"The noise satisfies zCDP with rho = {guarantee.rho:.6g}, divided among the levels. "
+            f"At the plan's delta, that is the epsilon above{orders}. A scale is the noise's sigma."
         )
     yield f"Worst neighbours: {worst_neighbours(explanation.claim.worst_neighbours)}"
 
@@ -396,15 +396,15 @@ def _budget(explanation: Explanation) -> Iterator[str]:
         weights = ", ".join(f"{level} {goal[level]:g}" for level in found)
         shares = ", ".join(f"{level} = {share:g}" for level, share in found.items())
         yield (
-            f"Shares found for the goal, the least sum of noise scales weighted {weights}: split = "
-            f"{{ {shares} }} gives the same noise."
+            "The plan's goal is the least sum of noise scales, with the weights "
+            f"{weights}. It gives the same noise as split = {{ {shares} }}."
         )
     for level in explanation.unused:
         if level in split:
             yield (
                 f"Not used: the share {split[level]:g} of level {level}, whose counts are the same "
-                f"in all neighbouring datasets; the guarantee uses {guarantee.epsilon:.6g} of the "
-                f"plan's epsilon {privacy.epsilon:g}, so give that share to other levels."
+                f"in all neighbouring datasets. The guarantee uses {guarantee.epsilon:.6g} of the "
+                f"plan's epsilon {privacy.epsilon:g}; give that share to other levels."
             )
     if privacy.ledger is None:
         return
@@ -413,13 +413,13 @@ def _budget(explanation: Explanation) -> Iterator[str]:
         yield f"A release would be refused: {explanation.ledger_fault}"
     elif left.covers(cost):
         yield (
-            f"A release is debited {cost} in {privacy.ledger}, where {left} remain, {left - cost} "
-            "after it."
+            f"In the ledger {privacy.ledger}, {left} remain. A release costs {cost}; then "
+            f"{left - cost} will remain."
         )
     else:
         yield (
-            f"A release would be refused: it is debited {cost} in {privacy.ledger}, where {left} "
-            "remain; ask for less, or release no more of these rows."
+            f"A release would be refused: it costs {cost}, and in the ledger {privacy.ledger} "
+            f"only {left} remain. Ask for less, or make no further release of these rows."
         )
 
 
@@ -427,16 +427,16 @@ def _read(explanation: Explanation) -> str:
     """Return which parts of the plan's data were read."""
     plan = explanation.plan
     if plan.hierarchy.domain == "data":
-        return "the rows were read for the names of the nodes, which the plan leaves unprotected"
+        return "rows were read only for the nodes' names, which the plan leaves unprotected"
     if explanation.missing:
         return "no row was read"
     return f"{plan.data.source} was not opened, so its columns are not checked yet"
 
 
 def _within(explanation: Explanation) -> str:
-    """Say which error a margin bounds: that of a count, or of the estimate from measurements."""
+    """Say which error a margin bounds: of the released count, or of its measurement."""
     found = explanation.margins
-    return "estimate within" if found and found.basis.source == "measurements" else "within"
+    return "measured within" if found and found.basis.source == "measurements" else "within"
 
 
 def _table(explanation: Explanation) -> list[str]:

@@ -24,6 +24,7 @@ from congenial.plan.plan import Plan
 from congenial.randomness import seeded
 from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.types import FloatArray
+from congenial.wording import many
 
 # Most leaves of the part of the plan whose laws are enumerated, and most records of its datasets.
 LEAVES, RECORDS = 4, 3
@@ -196,16 +197,17 @@ def as_text(found: PlanAudit) -> str:
         if finding.worst is not None and finding.check.startswith("loss"):
             whole_size = finding.worst[0].size == len(model.domain)
             tree = model.domain if whole_size else found.part
-            lines.append(f"Worst pair, {finding.check}: {_text(finding.worst, tree)}.")
+            lines.append(f"Largest {finding.check}: {_text(finding.worst, tree)}.")
     if found.part is not None:
         lines.append(
-            f"Laws were enumerated on {found.part.leaves.size} of {model.domain.leaves.size} "
-            "leaves with the plan's noise, among them the leaves of the worst move."
+            f"Probabilities were enumerated on {found.part.leaves.size} of "
+            f"{model.domain.leaves.size} leaves with the plan's noise, among them the leaves "
+            "between which a moving record costs the most."
         )
     else:
         computed = any("computed" in f.check for f in findings)
-        rest = "losses computed and on draws" if computed else "draws"
-        lines.append(f"No law was enumerated; the audit rests on {rest}.")
+        rest = "computed losses and on draws" if computed else "draws"
+        lines.append(f"No probabilities were enumerated; the audit rests on {rest}.")
     lines += [
         f"Draws are simulations from seed {found.seed} on made-up counts: no budget was spent, "
         f"{_read(model.plan)}, and nothing was written.",
@@ -217,16 +219,18 @@ def as_text(found: PlanAudit) -> str:
 def _text(pair: Pair, tree: Tree | Workload | None) -> str:
     """Name the record that moves between two datasets."""
     if tree is None:
-        return "of another size"
+        return "two datasets of another size"
     change = (pair[1] - pair[0])[tree.leaves]
     gains = [repr("/".join(tree.path(int(v)))) for v in tree.leaves[change > 0]]
     losses = [repr("/".join(tree.path(int(v)))) for v in tree.leaves[change < 0]]
     crowd = int(pair[0][tree.leaves].sum())
-    way = f"from {losses[0]} to {gains[0]}" if losses and gains else f"in {(gains + losses)[0]}"
-    return f"one record {way}, of {crowd:,} records"
+    way = f"enters or leaves {(gains + losses)[0]}"
+    if losses and gains:
+        way = f"moves from {losses[0]} to {gains[0]}"
+    return f"one record {way}, in a dataset of {many(crowd, 'record')}"
 
 
 def _read(plan: Plan) -> str:
     if plan.hierarchy.domain == "data":
-        return "the rows were read for the names of the nodes, which the plan leaves unprotected"
+        return "rows were read only for the nodes' names, which the plan leaves unprotected"
     return "no row was counted"

@@ -93,5 +93,5 @@ def _beside(model: Model, best: Method, basis: Basis) -> Forecast | None:
 def _basis(model: Model, basis: Basis, errors: str, draws: int) -> str:
     text = f"{errors} are means over {draws} simulated release{'s' * (draws != 1)} of {basis.text}"
     if model.plan.method.name == "conditioning" and not model.resolved.has_inequalities:
-        return f"{text}; without bounds, they are the same for all counts."
+        return f"{text}. Without bounds, errors are the same for all counts."
     return f"{text}. Other counts have other errors: give `total` or `counts` for yours."

@@ -100,17 +100,17 @@ def check_debit(certificate: Certificate) -> tuple[bool, str]:
         text = "a simulation, which debits nothing" if simulated else "the plan names no ledger"
         return stated is None, text if stated is None else f"a debit is stated; {text}"
     if stated is None:
-        return False, "the plan names a ledger and no debit is stated"
+        return False, "the plan names a ledger, but the certificate states no debit"
     if not all(0.0 <= v < math.inf for v in (claimed.epsilon, claimed.delta)):
         return False, "the claimed epsilon or delta is not a finite number"
     owed = amount_of(claimed.epsilon, claimed.delta)
     # another machine may round exp differently, which can change the last unit
     deltas = {Amount(0, max(0, owed.delta + k)).delta_text for k in (-1, 0, 1)}
     if stated.epsilon != owed.epsilon_text or stated.delta not in deltas:
-        return False, f"the claim costs {owed}, and another debit is stated"
+        return False, f"the guarantee costs {owed}, but the certificate states another debit"
     if re.fullmatch("[0-9a-f]{32}", stated.entry) is None:
         return False, "the entry's name is not 32 hexadecimal digits"
-    return True, f"entry {stated.entry} debits {owed}, the cost of the claim"
+    return True, f"entry {stated.entry} debits {owed}, the cost of the guarantee"
 
 
 def plain_plan(plan: Plan) -> dict[str, Any]:
@@ -135,7 +135,8 @@ def stated_plan(certificate: Certificate) -> Plan:
         return msgspec.convert(certificate.plan, Plan)
     except (CongenialError, msgspec.ValidationError) as error:
         raise ReleaseError(
-            f"the plan in the certificate is not one ({reason_of(error)}); get the release anew."
+            f"the plan in the certificate is not a valid plan ({reason_of(error)}); get a fresh "
+            "copy of the release."
         ) from None
 
 
@@ -174,12 +175,13 @@ def read_certificate(path: Path) -> Certificate:
     except OSError as error:
         reason = (error.strerror or "unreadable").lower()
         raise ReleaseError(
-            f"the certificate {path.name} cannot be read ({reason}); get the release anew."
+            f"the certificate {path.name} cannot be read ({reason}); get a fresh copy of the "
+            "release."
         ) from None
     except (RecursionError, ValueError) as error:  # ValueError: msgspec's, or no UTF-8
         reason = "it is nested too deep" if isinstance(error, RecursionError) else reason_of(error)
         raise ReleaseError(
-            f"the certificate {path.name} is not one ({reason}); get the release anew."
+            f"{path.name} is not a valid certificate ({reason}); get a fresh copy of the release."
         ) from None
     return found
 
@@ -189,7 +191,7 @@ def _each_once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, times in Counter(k for k, _ in pairs).items() if times > 1)
-        raise ValueError(f"the key {show(twice)} stands there twice")
+        raise ValueError(f"the key {show(twice)} occurs twice")
     return found
 
 

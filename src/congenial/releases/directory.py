@@ -209,7 +209,9 @@ def read_table(directory: Path, names: tuple[str, str] = TABLE) -> FileTable:
         with path.open("rb") as file:
             lines = sum(part.count(b"\n") for part in iter(lambda: file.read(_CHUNK), b""))
     except OSError as error:
-        raise ReleaseError(f"{path.name} cannot be read; get the release anew.") from error
+        raise ReleaseError(
+            f"{path.name} cannot be read; get a fresh copy of the release."
+        ) from error
     return _read_parquet(directory / names[1], rows=lines, text=path.stat().st_size)
 
 
@@ -238,7 +240,7 @@ def compare_csv(
         return compare_lines(path, table)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ReleaseError(
-            f"{path.name} cannot be read as a table; get the release anew."
+            f"{path.name} cannot be read as a table; get a fresh copy of the release."
         ) from error
 
 
@@ -252,19 +254,23 @@ def compare_lines(path: Path, table: FileTable) -> CsvRows:
             cells = tuple(map(without_apostrophe, line))
             if len(cells) != len(header):
                 raise ReleaseError(
-                    f"{path.name} has lines of different lengths or other columns; get the release "
-                    "anew."
+                    f"{path.name} has lines of different lengths or other columns; get a fresh "
+                    "copy "
+                    "of the release."
                 )
             if value < 0:
                 if list(cells) != header:
-                    raise ReleaseError(f"{path.name} has other columns than the Parquet file.")
+                    raise ReleaseError(
+                        f"{path.name} has other columns than the Parquet file; get a fresh copy of "
+                        "the release."
+                    )
                 value = header.index("value") if "value" in header else len(header)
                 continue
             rows += 1
             same = same and next(theirs, None) == cells
             bad += value < len(header) and not _is_integer(cells[value])
     if value < 0:
-        raise ReleaseError(f"{path.name} has no line; get the release anew.")
+        raise ReleaseError(f"{path.name} has no line; get a fresh copy of the release.")
     return CsvRows(same=same and rows == len(table), not_integers=bad)
 
 
@@ -295,8 +301,8 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileTable:
             strange = [f"{name} {kind}" for name, kind in columns if kind not in _KINDS]
             if strange:
                 raise ReleaseError(
-                    f"{path.name} has the column {strange[0]}, which no release has; get the "
-                    "release anew."
+                    f"{path.name} has the column {strange[0]}, which no release has; get a "
+                    "fresh copy of the release."
                 )
             texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
             lengths = " + ".join(f"coalesce(sum(strlen({name})), 0)" for name in texts) or "0"
@@ -307,7 +313,7 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileTable:
                 if found_size > most:
                     raise ReleaseError(
                         f"{path.name} holds {found_size:,} {what}, and there can be at most "
-                        f"{most:,}; get the release anew."
+                        f"{most:,}; get a fresh copy of the release."
                     )
             return FileTable(
                 columns,
@@ -315,7 +321,7 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileTable:
             )
     except (duckdb.Error, RuntimeError) as error:  # RuntimeError: text that is not UTF-8
         raise ReleaseError(
-            f"{path.name} cannot be read as a table; get the release anew."
+            f"{path.name} cannot be read as a table; get a fresh copy of the release."
         ) from error
 
 

@@ -305,7 +305,10 @@ class Release:
         spread = np.array([0.0, *(level.spread for level in prior)])
         named = tuple(level.level for level in prior) == tuple(self.plan.level_names[1:])
         if not named or not (alpha > 0.0).all():
-            raise ReleaseError("the prior has no positive alpha for each level below the root.")
+            raise ReleaseError(
+                "the prior has no positive alpha for each level below the root; get a fresh copy "
+                "of the release."
+            )
         return replace(mechanism, splits=LevelSplits(alpha, spread))
 
     def posterior(self, prior: PriorName | Prior | DirichletTree | None = None) -> Posterior:
@@ -546,7 +549,7 @@ def read_release(directory: str | Path) -> Release:
         if not (place / name).is_file() or files.sha256(place / name) != stated:
             raise ReleaseError(
                 f"{name} is not the file that the certificate of {place} names; run congenial "
-                "verify, and get the release anew."
+                "verify, and get a fresh copy of the release."
             )
     return read_files(place, certificate, stated_plan(certificate))
 
@@ -563,9 +566,14 @@ def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
     else:
         domain = workload_of(table, plan, files.PARQUET)
     if set(table.texts(plan.place_names[0]).words) != {plan.hierarchy.root}:
-        raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
+        raise ReleaseError(
+            f"a row of {files.PARQUET} does not start at the plan's root; get a fresh copy of "
+            "the release."
+        )
     if not all(table.numbers(name).known.all() for name in ("value", *truth)):
-        raise ReleaseError(f"{files.PARQUET} has a row without a value.")
+        raise ReleaseError(
+            f"{files.PARQUET} has a row without a value; get a fresh copy of the release."
+        )
     measured = None
     if plan.release.measurements:
         measured = _read(place, plan, files.MEASUREMENTS, COLUMNS, stamped=stamped)
@@ -576,7 +584,7 @@ def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
         ):
             raise ReleaseError(
                 f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
-                "order."
+                "order; get a fresh copy of the release."
             )
     values = np.asarray(table.numbers("value").values, dtype=np.int64)
     return Release(place, certificate, plan, domain, values, table, measured)
@@ -598,7 +606,8 @@ def _read(
         # the least integer of 64 bits has no positive counterpart
         if ((found.values > _MOST) | (found.values < -_MOST)).any():
             raise ReleaseError(
-                f"{names[1]} has a {column} beyond 2^53, which no count of rows comes near."
+                f"{names[1]} has a {column} beyond 2^53, which no count of rows comes near; get "
+                "a fresh copy of the release."
             )
     return table
 

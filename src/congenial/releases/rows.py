@@ -67,7 +67,7 @@ def key_cells(
 def tree_of(table: FileTable, level_names: Sequence[str], what: str) -> Tree:
     """Rebuild the tree of a table of nodes, in the order of its rows."""
     if not len(table):
-        raise ReleaseError(f"{what} holds no row.")
+        raise ReleaseError(f"{what} holds no row; get a fresh copy of the release.")
     path = [table.texts(name) for name in level_names]
     length, prefix = _prefixes(path, what)
     level, named = table.numbers("level"), table.texts("level_name")
@@ -75,7 +75,10 @@ def tree_of(table: FileTable, level_names: Sequence[str], what: str) -> Tree:
     wrong = np.flatnonzero(~level.known | (level.values != length - 1) | (named.codes != own))
     if wrong.size:
         shown = _path_of(path, int(wrong[0]))
-        raise ReleaseError(f"the row of {shown} names another level than its path has.")
+        raise ReleaseError(
+            f"the row of {shown} names a level that does not fit its path; get a fresh copy of "
+            "the release."
+        )
     parents = np.full(len(table), -1, dtype=np.int64)
     labels = np.empty(len(table), dtype=KIND)
     above = np.zeros(0, dtype=np.int64)
@@ -86,13 +89,17 @@ def tree_of(table: FileTable, level_names: Sequence[str], what: str) -> Tree:
         twice = here[place[number[here]] != here]
         if twice.size:
             shown = _path_of(path, int(twice[0]))
-            raise ReleaseError(f"the node {shown} has more than one row.")
+            raise ReleaseError(
+                f"the node {shown} has more than one row; get a fresh copy of the release."
+            )
         if depth > 1:
             parents[here] = above[prefix[depth - 2][here]]
             alone = here[parents[here] < 0]
             if alone.size:
                 shown = _path_of(path, int(alone[0]))
-                raise ReleaseError(f"the node {shown} has no row for its parent.")
+                raise ReleaseError(
+                    f"the node {shown} has no row for its parent; get a fresh copy of the release."
+                )
         labels[here] = texts.words.array[texts.codes[here]]
         above = place
     try:
@@ -110,7 +117,9 @@ def _prefixes(path: Sequence[Texts], what: str) -> tuple[IntArray, list[IntArray
     length = known.sum(axis=0)
     gaps = np.flatnonzero((length == 0) | (known[1:] & ~known[:-1]).any(axis=0))
     if gaps.size:
-        raise ReleaseError(f"row {gaps[0] + 1} of {what} has a gap in its path.")
+        raise ReleaseError(
+            f"row {gaps[0] + 1} of {what} has a gap in its path; get a fresh copy of the release."
+        )
     out: list[IntArray] = []
     for texts in path:
         number = texts.codes.astype(np.int64)
@@ -131,7 +140,10 @@ def workload_of(table: FileTable, plan: Plan, what: str) -> Workload:
     path = [table.texts(name) for name in names]
     deepest = np.flatnonzero(table.numbers("level").values == len(names) - 1)
     if not deepest.size or any((texts.codes[deepest] < 0).any() for texts in path):
-        raise ReleaseError(f"{what} has no count at {names[-1]}, or one without a place.")
+        raise ReleaseError(
+            f"{what} has no count at {names[-1]}, or one without a place; get a fresh copy of "
+            "the release."
+        )
     of_places = [texts.take(deepest) for texts in path]
     first = np.sort(np.unique(_prefixes(of_places, what)[1][-1], return_index=True)[1])
     columns = (texts.take(first).cells() for texts in of_places)
@@ -142,10 +154,13 @@ def workload_of(table: FileTable, plan: Plan, what: str) -> Workload:
     if len(table) != len(workload):
         raise ReleaseError(
             f"{what} has {len(table):,} rows, and the plan's table has {len(workload):,} counts "
-            "at these places."
+            "at these places; get a fresh copy of the release."
         )
     for at in _other_rows(table, workload, plan.reading_columns):
-        raise ReleaseError(f"row {at + 1} of {what} is not the count that the plan has there.")
+        raise ReleaseError(
+            f"row {at + 1} of {what} is not the count that the plan has there; get a fresh copy "
+            "of the release."
+        )
     return workload
 
 

@@ -61,13 +61,13 @@ PAPERS = (
 # Odds grow by at most this times e^epsilon, except with the probability stated.
 SLACK = 1.1
 _ASIDE = {
-    ByConditioning: "The noise was drawn so that the rules below hold.",
-    ByImaging: "Noise was added first. Then all counts were moved to the closest ones that satisfy "
-    "the rules below.",
+    ByConditioning: "The noise was drawn so that every rule holds, for example that parts add up.",
+    ByImaging: "Noise was added first. Then all counts were moved to the closest counts that "
+    "satisfy every rule, for example that parts add up.",
     ByTopDown: "Noise was added first. Then, level by level from the top, the counts were moved to "
-    "the closest ones that satisfy the rules below.",
+    "the closest counts that satisfy every rule, for example that parts add up.",
     ByBestTable: "Noise was added first. Each count here is an estimate: of all tables that "
-    "satisfy the rules below, this one is expected to be the least off.",
+    "satisfy every rule, for example that parts add up, this one has the smallest expected error.",
 }
 
 
@@ -93,7 +93,7 @@ def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
     if certificate.domain.row_filter is not None:
         out.append(
             f"Only records for which {certificate.domain.row_filter} holds were counted. The "
-            "number of the others is confidential."
+            "number of the other records is confidential."
         )
     return (*out, *filter(None, [records_of_rows(certificate)]))
 
@@ -106,11 +106,10 @@ def protected(certificate: Statement) -> tuple[str, ...]:
             "Nothing: this is a simulation. Its noise comes from a seed, so anyone can work out "
             "the true counts.",
         )
-    what = "One record" if distance.records == 1 else f"{distance.records} records together"
-    counted = "places it was" if distance.records == 1 else "places they were"
-    if certificate.plan.get("table") is not None:
-        counted = counted.replace("places", "places and values")
-    how = f"which {counted} counted in"
+    one = distance.records == 1
+    what = "One record" if one else f"{distance.records} records together"
+    counted = "places" if certificate.plan.get("table") is None else "places and values"
+    how = f"the {counted} at which {'it was' if one else 'they were'} counted"
     if distance.relation == "add-remove":
         how = "whether it is in the data at all, and where"
     return (
@@ -157,10 +156,10 @@ def unprotected(certificate: Statement) -> tuple[str, ...]:
     if not certificate.guarantee.unprotected and distance.relation != "substitute":
         out.append("Nothing is published outside the guarantee.")
     if distance.relation == "substitute":
-        rule = ", with those that were left out" if distance.row_filter_may_change else ""
+        rule = ", counted or left out" if distance.row_filter_may_change else ""
         out.append(
-            f"The number of records{rule}: the guarantee is about replacing a record, not "
-            "about leaving it out."
+            f"The number of all records{rule}: the guarantee is about replacing a record, not "
+            "about adding or removing it."
         )
     out += [
         "Facts about many records at once. The counts are published to show such facts.",
@@ -186,12 +185,12 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
             (compared, places, *filter(None, [rule, records_of_rows(certificate)])),
         ),
         ("Which datasets are neighbours", (neighbours(claim.neighbours),)),
-        ("What every release satisfies", tuple(mandate(one) for one in certificate.invariants)),
-        ("How two releases are compared", _compared(claim)),
+        ("The rules of every release", tuple(mandate(one) for one in certificate.invariants)),
+        ("How much the releases of neighbours may differ", _compared(claim)),
         (
-            "What the guarantee is made of",
+            "Where epsilon is spent",
             (
-                f"Epsilon is {claim.epsilon:.6g} of the {allowed:.6g} that the plan allows. "
+                f"Epsilon is {claim.epsilon:.6g}, and the plan allows {allowed:.6g}. "
                 f"{noise_and_bounds(claim.base_epsilon, claim.gamma, _gamma_source(claim))}",
                 *(_spent(level) for level in certificate.noise.levels),
             ),
@@ -244,10 +243,10 @@ def mandate(one: Mandate) -> str:
         case WholeNumbers():
             return "every released count is an integer"
         case SumsOfParts(nodes):
-            return f"every count above others is their sum ({many(nodes, 'count')})"
+            return f"every count with parts is the sum of its parts ({many(nodes, 'count')})"
         case PublishedExactly(nodes, listed):
             names = f"{many(nodes, 'count')}: {joined(listed)}"
-            return f"these counts are released as enumerated ({names})"
+            return f"these counts are released exactly, without noise ({names})"
         case NoneNegative():
             return "no released count is below zero"
         case BoundedBelow(nodes, listed) | BoundedAbove(nodes, listed):
@@ -255,18 +254,18 @@ def mandate(one: Mandate) -> str:
             name, words = side if isinstance(one, BoundedBelow) else limit
             return f"{name} bounds hold ({many(nodes, 'count')}: {_limits(words, listed)})"
         case AsManyAs(listed):
-            return f"at every place, one count is at least another one ({joined(listed)})"
+            return f"at every place, one count is at least as large as another ({joined(listed)})"
 
 
 def _limits(side: str, listed: Mapping[str, int]) -> str:
     if not listed:
-        return f"each {side} its own public number, which the plan in the certificate lists"
+        return f"each {side} its own public number; the plan in the certificate lists them"
     return joined([f"{name} {side} {number:,}" for name, number in listed.items()])
 
 
 def worst_neighbours(pair: WorstNeighbours) -> str:
     """Say which pair of neighbours costs the most, and how much."""
-    hidden = "(its nodes are not named, because the plan takes the nodes from the rows)"
+    hidden = "(no node is named, because the plan takes the nodes from the rows)"
     if isinstance(pair, RecordMoves):
         who = f"one record moves {hidden}"
         if pair.origin is not None and pair.destination is not None:
@@ -274,9 +273,9 @@ def worst_neighbours(pair: WorstNeighbours) -> str:
     else:
         who = f"one record enters or leaves {hidden if pair.node is None else _node(pair.node)}"
     n = pair.changed_counts
-    text = f"{who}; {many(n, 'count')} change{'s' * (n == 1)}, a loss of {pair.loss:.6g}"
+    text = f"{who}; {many(n, 'count')} change{'s' * (n == 1)}, a privacy loss of {pair.loss:.6g}"
     if pair.loss > pair.noise_loss:
-        text += f", of which {pair.noise_loss:.6g} by the noise and the rest by the bounds"
+        text += f": {pair.noise_loss:.6g} through the noise, the rest through the bounds"
     return f"{text}."
 
 
@@ -293,8 +292,8 @@ def not_by_posterior(certificate: Statement) -> tuple[str, ...]:
     if _made_by(certificate) is certificate.method:
         return ()
     return (
-        "The plan asks for the posterior. It could not be worked out for these measurements, so "
-        "the table is the closest one, as of imaging.",
+        "The plan asks for the posterior. The posterior of these measurements could not be "
+        "computed, so the table is the closest one, as with imaging.",
     )
 
 
@@ -302,13 +301,13 @@ def method(used: Method) -> str:
     """Say how a release was made to satisfy its invariants."""
     post = (
         "This uses only the noisy values and the counts published exactly, so it costs no "
-        "privacy; where bounds bind it adds bias."
+        "privacy, but it adds bias to counts near a bound."
     )
     match used:
         case ByConditioning(sampler):
             return (
-                f"conditioning: the {sampler} sampler drew from the law of the noise given the "
-                "invariants; each draw is independent."
+                f"conditioning: the {sampler} sampler drew from the distribution of the noise "
+                "given the invariants; each draw is independent."
             )
         case ByImaging(norm):
             return (
@@ -319,19 +318,19 @@ def method(used: Method) -> str:
             return (
                 "topdown: noisy counts were moved from the root down. The children of each node "
                 "were moved to the closest counts (in L2) that add up to it, and rounded with ties "
-                "at random. Where margins cross, bounds can leave such children no table; the "
-                f"table is then the closest of all, as of imaging. {post}"
+                "at random. If margins cross, bounds can make this impossible; the table is then "
+                f"the closest of all tables, as with imaging. {post}"
             )
         case ByBestTable(loss):
             error, alike = ("absolute", " All levels weigh the same.")
             if loss == "l2":
                 error, alike = "squared", ""
             return (
-                "posterior: of all integers that satisfy the invariants, those of the least "
-                f"expected {error} error given the noisy counts. The prior was fitted to the noisy "
-                f"counts: every count is split among those below it.{alike} This uses only the "
-                "noisy values and the counts published exactly, so it costs no privacy. Small "
-                "counts are drawn towards what is usual around them."
+                "posterior: of all tables of integers that satisfy the invariants, the one with "
+                f"the least expected {error} error given the noisy counts. The prior says how a "
+                f"count is split among its parts; it was fitted to the noisy counts.{alike} Only "
+                "noisy counts and counts published exactly are used, so this costs no privacy. "
+                "Small counts are moved towards counts that are usual around them."
             )
 
 
@@ -341,8 +340,8 @@ def published(certificate: Statement) -> str:
         return "The guarantee is that of the table."
     return (
         "The guarantee holds for the measurements and the table together: the table was made from "
-        "the measurements and the counts published exactly, and nothing else. The release is "
-        "debited once."
+        "the measurements and the counts published exactly, and nothing else. Epsilon is spent "
+        "once for both."
     )
 
 
@@ -360,12 +359,12 @@ def records_of_rows(certificate: Statement) -> str:
     if tables:
         each = [
             on_a_line(one.table)
-            + (f" (as many as the column {one.weight!r} of a row says)" if one.weight else "")
+            + (f" (a row's column {one.weight!r} says how many it has)" if one.weight else "")
             for one in tables
         ]
         return (
             f"Each table counts records of its own: {joined(each)}. The guarantee is for one "
-            "record of one table. Who has a record in each of two tables has twice its epsilon."
+            "record of one table. For a person with a record in two tables, epsilon is doubled."
         )
     if weight is None:
         return ""
@@ -377,14 +376,15 @@ def records_of_rows(certificate: Statement) -> str:
 
 _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
     {
-        "bounds-bind": "where bounds bind, errors depend on the confidential counts",
+        "bounds-bind": "near bounds, errors depend on the confidential counts",
         "errors-depend-on-counts": "errors depend on the confidential counts, and the measurements "
         "are not published",
-        "margins-cross": "no law of errors is worked out for conditioned margins that cross",
+        "margins-cross": "for conditioning on margins that cross, errors are not computed",
         "too-many-counts": "there are too many counts to simulate releases",
-        "inversion-does-not-cover-bounds": "inversion covers lower bounds of leaves alone",
-        "inversion-takes-too-much": "the inversion would take too much memory or time",
-        "inversion-needs-wider-tables": "the inversion needs wider tables than are tried",
+        "inversion-does-not-cover-bounds": "proofs (by inversion) cover lower bounds of the lowest "
+        "level alone",
+        "inversion-takes-too-much": "a proof (by inversion) would take too much memory or time",
+        "inversion-needs-wider-tables": "a proof (by inversion) needs wider tables than are tried",
         "posterior-takes-too-much-work": "the posterior would take too much work, with so many "
         "leaves or so much noise",
         "posterior-takes-too-much-memory-or-time": "the posterior would take too much memory or "
@@ -404,40 +404,40 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
     """Say how the intervals of a release were worked out and how often they hold, or why none."""
     share, rest = confidence(probability), f"{100.0 * (1.0 - probability):.3g}"
     each = (
-        f"It holds with a probability of at least {share} for each single count, whatever the true "
-        f"counts are. At most about {rest} counts in a hundred are farther off."
+        f"For each single count, the true count is inside with a probability of at least {share}, "
+        f"whatever the true counts are. So expect at most about {rest} in 100 to be outside."
     )
     match basis:
         case ByLaw():
-            text = "A margin is exact: the error has one law, whatever the true counts are."
+            text = "A margin is exact: errors have one distribution, whatever the true counts are."
         case BySimulation(releases, _):
             text = (
-                f"A margin comes from {releases:,} simulated releases: the error has one law, "
-                "whatever the true counts are."
+                f"A margin comes from {releases:,} simulated releases: errors have one "
+                "distribution, whatever the true counts are."
                 f"{' More simulated releases would make it narrower.' * (releases < _MANY)}"
             )
         case ByMeasurements():
             text = (
                 "An interval is the noisy measurement of the count (in measurements.csv) plus or "
-                "minus the error margin of its noise. For a count that was not measured it is the "
-                "sum of the measurements below it. An interval is widened to include the released "
-                "count, and cut at zero if the plan allows no negative count."
+                "minus the error margin of its noise. If the count was not measured, the "
+                "measurements below it are added up. An interval is widened to include the "
+                "released count, and cut at zero if the plan allows no negative count."
             )
         case ByInversion():
             text = (
                 "Because of the bounds, errors depend on the confidential counts. An interval "
                 "therefore allows for the worst true counts that this table leaves possible. It is "
-                "worked out from the released table alone."
+                "computed from the released table alone."
             )
             if not drawn:
                 each += (
-                    " If that takes too much work, only the lowest level gets intervals, which "
-                    "then hold on average."
+                    " If that takes too much work, only the lowest level gets intervals, whose "
+                    "probability then holds on average."
                 )
         case ByPosterior(obstacle):
             text = (
                 "Because of the bounds, errors depend on the confidential counts. No interval here "
-                f"is proved, because {_OBSTACLES[obstacle]}. An interval holds the counts that are "
+                f"is proved, because {_OBSTACLES[obstacle]}. An interval has the counts that are "
                 "likely under a prior fitted to the released table. Only the lowest level and "
                 "exact counts have intervals: the noise of many small counts shifts their sum, and "
                 "these intervals do not correct for that."
@@ -445,8 +445,8 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
             each = (
                 f"On average over the lowest level of tables like this one, about {share} of the "
                 "true counts are in their interval. A single count, such as a large one beside "
-                "many near zero, can be in its interval far less often. The released count may lie "
-                "outside. congenial's docs/studies/coverage.md has measured frequencies."
+                "many near zero, can be in its interval far less often. The interval may miss the "
+                "released count. docs/studies/coverage.md of congenial has measured frequencies."
             )
             if not drawn:
                 each += " If the prior takes too much work, only exact counts have intervals."
@@ -462,7 +462,7 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
             elif "too-many-counts" in obstacles:
                 each = "A plan with conditioning has margins, unless margins of its table cross."
             else:
-                each += " So does a plan without bounds by another method than the posterior."
+                each += " A plan without bounds has margins too, unless it asks for the posterior."
     return f"{text} {each}"
 
 
@@ -495,12 +495,12 @@ def conditioning_on_bounds(
 ) -> str:
     """Say what conditioning on bounds costs compared with the default method, at a given gamma."""
     wider = (
-        f" Bounds multiply the privacy loss of its noise by {1.0 + gamma:.3g}, which takes wider "
-        "noise."
+        f" Bounds multiply the privacy loss of its noise by {1.0 + gamma:.3g}, so the noise must "
+        "be wider."
     )
-    sums = "near zero come out too large" if nonnegative else "near a bound come out too far off it"
+    near = "near zero come out too large" if nonnegative else "near a bound come out too far away"
     return (
-        f"Conditioning on bounds costs accuracy.{wider * (gamma > 0.0)} Sums of many counts {sums}."
+        f"Conditioning on bounds costs accuracy.{wider * (gamma > 0.0)} Sums of many counts {near}."
         f" The default method pays nothing for bounds; {shown} the errors of both."
     )
 
@@ -513,9 +513,9 @@ def _covered(claim: Claim) -> str:
 def noise_and_bounds(base: float, gamma: float, source: str) -> str:
     """Say how much of epsilon the noise takes, and how much the bounds."""
     if gamma == 0.0:
-        return f"The noise takes {base:.6g} and bounds add nothing ({source})."
+        return f"The noise costs {base:.6g}, and bounds add nothing ({source})."
     return (
-        f"The noise takes {base:.6g}; bounds multiply that by 1 + gamma, gamma = {gamma:.3g} "
+        f"The noise costs {base:.6g}; bounds multiply that by 1 + gamma, gamma = {gamma:.3g} "
         f"({source})."
     )
 
@@ -528,11 +528,11 @@ def _compared(claim: Claim) -> tuple[str, ...]:
     """Say how two releases are compared; zCDP as in Bun and Steinke (2016), Definition 1.1."""
     measure = claim.measure
     parts = (
-        f"delta is {claim.delta:.3g}, which includes the numerical error of the draw (at most "
+        f"delta is {claim.delta:.3g} and covers the numerical error of the draw (at most "
         f"{claim.numerical_error:.3g})."
     )
     if isinstance(measure, Pure):
-        return (f"no probability grows by more than the factor exp(epsilon), plus delta; {parts}",)
+        return (f"no probability grows by more than a factor exp(epsilon), plus delta; {parts}",)
     orders = "for the orders a = 2, 3, 4, …" if measure.whole_orders else "for each order a above 1"
     return (
         "the noise has zero-concentrated differential privacy (zCDP), converted to epsilon at a "
@@ -574,7 +574,7 @@ def level_margin(certificate: Statement, stated: int | None, widths: FloatArray)
         return f"±{stated:,} around the measurement"
     least, most = int(widths.min()), int(widths.max())
     if bent(certificate):
-        return f"up to {most:,} away" if least == most else f"up to {least:,} to {most:,} away"
+        return f"up to {most:,} away" + (f" (for some, {least:,})" if least < most else "")
     return f"±{least:,}" if least == most else f"±{least:,} to ±{most:,}"
 
 
@@ -586,15 +586,15 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
         out.append(f"The table has margins of the noise alone, which hold in {share} of releases.")
     if isinstance(_made_by(certificate), ByBestTable):
         out.append(
-            "The counts of the table are estimates, drawn towards what is usual around them. Zeros "
-            "tend to come out too large, and small counts above zero too small."
+            "The counts are estimates, which are moved towards counts that are usual around them. "
+            "Zeros tend to come out too large, and small counts above zero too small."
         )
     elif _bounded(certificate):
-        near = "Counts near a bound tend to be too far off it."
+        near = "Counts near a bound tend to come out too far from it."
         if certificate.plan["invariants"]["nonnegative"]:
-            near = "Since no count may be below zero, those near zero tend to be too large."
+            near = "No count may be below zero, so counts near zero tend to be too large."
             if stated.source == "posterior":
-                near += " Large ones beside many such counts tend to be too small; margins allow "
+                near += " Large counts beside many such counts tend to be too small; margins allow "
                 near += "for part of that."
         out.append(near)
         out += filter(None, [cost_of_bounds(certificate)])
@@ -624,13 +624,13 @@ def _sum(total: SumInterval, share: str) -> str:
 
 def _required(certificate: Statement) -> str:
     asked = [v for v in certificate.accuracy.levels if v.required is not None]
-    remark = "Say below what you need, and see which counts have it."
+    remark = "Enter below the accuracy that you need, and see which counts have it."
     if certificate.accuracy.source == "none":
-        remark = "Without error margins it is not known which counts have it."
+        remark = "Without error margins, nobody can say which counts are accurate enough."
     if certificate.accuracy.source == "posterior":
-        remark = "Say below what you need, and see which counts are likely to have it."
+        remark = "Enter below the accuracy that you need, and see which counts probably have it."
     if not asked:
-        return f"The plan states no accuracy that a release must have. {remark}"
+        return f"The plan requires no accuracy. {remark}"
     words = {None: "not known", True: "yes", False: "no"}
     each = "; ".join(f"{v.level} ±{v.required:,g}: {words[v.met]}" for v in asked)
     return f"Whether the margins are as small as the plan requires: {each}. {remark}"
@@ -659,7 +659,7 @@ def reuse(certificate: Statement) -> tuple[str, ...]:
         else "Anything may be computed from these numbers without weakening the protection.",
         "Wherever you use the numbers, say that they are noisy, and give their margins and the "
         "guarantee.",
-        "Do not interpret differences smaller than the margins, or small counts.",
+        "Do not interpret small counts, or differences that are smaller than the margins.",
         "Another release of the same records weakens the protection of both; their epsilons add "
         "up.",
         "The same numbers are in release.csv and release.parquet, and the guarantee is in "
@@ -667,10 +667,10 @@ def reuse(certificate: Statement) -> tuple[str, ...]:
     ]
     if "measurements" in certificate.published:
         out.append(
-            "To read a count, use the table: an estimate that satisfies the rules. To analyse the "
-            "counts, as with a model or an average over many of them, use measurements.csv. "
-            "It has unbiased noisy counts, before the rules, with the law of their noise. One "
-            "guarantee covers them and the table."
+            "To read a count, use the table: it satisfies the rules. To analyse counts, such as "
+            "to fit a model or to average many of them, use measurements.csv. It has unbiased "
+            "noisy counts, before the rules were applied, and the distribution of their noise. "
+            "One guarantee covers the measurements and the table."
         )
     return tuple(out)
 
@@ -679,8 +679,8 @@ def _spent(level: LevelNoise) -> str:
     if level.scale is None:
         return f"{level.level}: not measured."
     return (
-        f"{level.level}: noise of scale {level.scale:.4g}; a record that changes it costs epsilon "
-        f"{level.epsilon:.4g}, {level.share_of_budget:.1%} of what the noise takes."
+        f"{level.level}: noise of scale {level.scale:.4g}. A record that changes this level costs "
+        f"epsilon {level.epsilon:.4g}, {level.share_of_budget:.1%} of the cost of the noise."
     )
 
 

@@ -34,11 +34,11 @@ GammaSource = Literal["equalities", "proved-bound", "whole-orders", "trivial", "
 # Name of the check of each part, and the subject that it compares.
 PARTS = MappingProxyType(
     {
-        "domain": ("domain", "levels, numbers of nodes (names as released) and row filter"),
-        "invariants": ("invariants", "what every release satisfies"),
-        "noise": ("noise", "the noise of every level, and its share of the budget"),
+        "domain": ("domain", "levels, numbers of nodes (under the released names) and row filter"),
+        "invariants": ("invariants", "the rules of every release"),
+        "noise": ("noise", "the noise of every level, and its share of epsilon"),
         "method": ("method", "how the release was made to satisfy its invariants"),
-        "published": ("published", "what is published from one spending"),
+        "published": ("published", "the tables that are published together"),
         "guarantee": ("guarantee", "epsilon, delta, gamma and the datasets compared"),
     }
 )
@@ -46,7 +46,7 @@ PARTS = MappingProxyType(
 PARTS_OF_GUARANTEE = MappingProxyType(
     {
         "unprotected": ("unprotected", "the list of what is not protected"),
-        "worst_neighbours": ("worst neighbours", "the pair that the guarantee charges the most"),
+        "worst_neighbours": ("worst neighbours", "the neighbours with the largest loss"),
         "proofs": ("proofs", "the proofs that the guarantee rests on"),
     }
 )

@@ -177,7 +177,7 @@
           : "No place has that name."
       : "Counts " + numbers.format(start + 1) + " to " + numbers.format(start + rows.length) +
         " of " + numbers.format(shown.length) + "." +
-        (cut ? " More places begin so; type more of the name." : "");
+        (cut ? " More places begin with this; type more of the name." : "");
     at("page").textContent = "Page " + numbers.format(page + 1) + " of " + numbers.format(pages);
     // a button that was disabled would lose the focus of whoever pressed it
     for (const [id, done] of [["first", page === 0], ["before", page === 0],

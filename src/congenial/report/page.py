@@ -26,7 +26,7 @@ from congenial.verification.checks import Check
 from congenial.wording import joined, many
 
 _MEASURED = (
-    "A count satisfies the rules; “measured” is the noisy count before the rules, to be used in "
+    "A count satisfies the rules. “Measured” is the noisy count before the rules, for use in "
     "analyses."
 )
 
@@ -97,7 +97,7 @@ def _hint(release: Release, beside: SideFiles) -> str:
     count = int((~beside.listed).sum())
     levels = joined([release.model.levels[depth].name for depth in beside.levels])
     return (
-        f"The other {count:,} counts, of {levels}, are found by the beginning of a place's name. "
+        f"To find one of the other {count:,} counts, of {levels}, type how a place's name begins. "
         "All counts are in release.csv and release.parquet, beside this page."
     )
 
@@ -225,8 +225,8 @@ def _expected(errors: FloatArray | NotSimulated, release: Release) -> str:
         return f"Expected errors are not known, as no release could be simulated: {errors.why}."
     draws = many(draws_for(len(release.domain), work_of_fit(release.model)), "simulated release")
     return (
-        f"Expected errors are means over {draws} in which "
-        "the true counts are taken to be the released ones; no confidential count was used."
+        f"Expected errors are means over {draws} that start from the released counts as if they "
+        "were the true counts. No confidential count was used."
     )
 
 

@@ -29,8 +29,8 @@ class Cost:
     def __str__(self) -> str:
         """Return both in words."""
         return (
-            f"{self.entries:.1e} table entries ({bytes_text(10.0 * self.entries)}) and "
-            f"{work_text(self.work)}"
+            f"{bytes_text(10.0 * self.entries)} ({self.entries:.1e} table entries) and "
+            f"{time_text(self.work)} ({self.work:.1e} multiplications)"
         )
 
 

@@ -77,9 +77,8 @@ def prior_tilts(forest: SumForest, weights: PriorWeights) -> FloatArray:
     spike = float(weights.prior[:, 3].max())
     if spike > _SPIKE:
         raise UnsupportedError(
-            "the prior holds that a leaf is either empty or far from it: a count of 0 is likelier "
-            f"by {spike:.0f} nats for its zeros, beyond {_SPIKE:.0f}; give smaller dispersions or "
-            "means, or no zeros."
+            f"the prior's zeros raise the log probability of a count of 0 by {spike:.0f}, and the "
+            f"limit is {_SPIKE:.0f}; give smaller dispersions or means, or no zeros."
         )
     return tilts(forest, weights, weights.prior)
 
@@ -198,7 +197,8 @@ class _Own:
         sums = np.array([filled.of_class(c).sum() for c in at])
         if not (sums > 0.0).all():
             raise NumericalError(
-                "the measurements contradict the prior too much to be weighed; use another prior."
+                "the measurements contradict the prior so much that their probability underflows; "
+                "use another prior."
             )
         filled.log_scale[:] = powers * np.log(2.0) + logs
         return _Filled(**vars(filled), power=powers[at], log=logs[at], total=sums)

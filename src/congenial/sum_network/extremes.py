@@ -155,8 +155,8 @@ class _Messages:
         self.work = float(cut.products(width).sum())
         if width.max(initial=0) > _ENDLESS:
             raise UnsupportedError(
-                "the noise of a count that is not measured may be anything without its bound; "
-                "measure all but one of the parts of every sum."
+                "a count that is not measured may have any value without its bound; measure all "
+                "but one of the parts of every sum."
             )
         if width.sum() > _MEMORY_LIMIT or self.work > _WORK_LIMIT:
             raise UnsupportedError(
@@ -188,6 +188,6 @@ class _Messages:
         # the lost mass is below the margin kept around tails
         if not (np.maximum(lowest.lost, highest.lost) < 0.5 * kernels.TIE).all():
             raise NumericalError(
-                "the laws of the noise lie too far apart to be weighed; use less noise."
+                "the distributions of the noise are too far apart to be compared; use less noise."
             )
         return lowest, highest

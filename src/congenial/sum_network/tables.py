@@ -108,7 +108,10 @@ def fill_noise(
         tables = _widen_until_certified(network, place_classes(network), limit, fits, loose=loose)
         if tables is not None:
             return tables
-    raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
+    raise NumericalError(
+        "some bounds are too far from the noise to be computed with; leave out bounds that the "
+        "counts cannot reach."
+    )
 
 
 def _placed(sums: int) -> float:

@@ -41,7 +41,7 @@ def compare(name: str, what: str, found: object, stated: object) -> Check:
     """Compare a part of the certificate with what follows from its plan."""
     same = close(msgspec.to_builtins(found), msgspec.to_builtins(stated))
     false = f"{what}: the certificate disagrees with the plan"
-    return judged(name, same, f"{what}: as it follows from the plan", false)
+    return judged(name, same, f"{what}: as the plan implies", false)
 
 
 def close(one: object, other: object) -> bool:

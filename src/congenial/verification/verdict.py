@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -56,7 +56,12 @@ _SEED = 0
 _PRIOR = 1e-3
 
 
-def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[Check, ...]:
+def verify(
+    directory: str | Path,
+    *,
+    ledger: str | Path | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> tuple[Check, ...]:
     """Check the files, the numbers and the claims of a release, without its confidential rows.
 
     Parameters
@@ -66,6 +71,8 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
     ledger : path, optional
         The ledger of the release; by default the one that its plan names, if it is beside the
         release.
+    notify : callable, optional
+        Called with the name of each check as it ends.
 
     Returns
     -------
@@ -94,7 +101,12 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
     """
     place = files.release_directory(directory)
     try:
-        return tuple(_checks(place, ledger))
+        found = []
+        for check in _checks(place, ledger):
+            found.append(check)
+            if notify is not None:
+                notify(f"checked: {check.name}")
+        return tuple(found)
     except OSError as error:
         raise ReleaseError(
             f"{place} cannot be read ({(error.strerror or 'unreadable').lower()}); make its files "
@@ -105,7 +117,7 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
 def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     missing = [n for n in files.ALWAYS if not (place / n).is_file()]
     strange = files.strangers(place)
-    text = "certificate, CSV and Parquet are there, and no other file"
+    text = "the certificate, CSV and Parquet files are there, and no other file"
     if missing or strange:
         text = f"{missing[0]} is missing" if missing else f"{strange[0]!r} is no part of a release"
     yield Check("files", not (missing or strange), text)
@@ -135,10 +147,10 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
         yield Check("table", False, str(error))
         return
     yield Check("table", True, _listed(release))
-    differ = "hold different rows, or a value that is not an integer"
-    yield judged("CSV and Parquet", rows.same, "hold the same rows", differ)
+    differ = "the two files have different rows, or a value that is not an integer"
+    yield judged("CSV and Parquet", rows.same, "both files have the same rows", differ)
     yield _leaves(release)
-    others = f"{rows.not_integers} values of the CSV are not integers"
+    others = f"{rows.not_integers} values of the CSV file are not integers"
     yield judged("integers", not rows.not_integers, "every value is an integer", others)
     yield _additive(release)
     yield _bounds(release)
@@ -155,8 +167,8 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     yield judged(
         "numerical error",
         least * (1.0 - TOLERANCE) <= certificate.guarantee.numerical_error,
-        f"a draw is within {within} of its law, in total variation",
-        f"the certificate states {within}, and the bound is {least:.1e}",
+        f"a draw is off by at most {within}, in total variation",
+        f"the certificate states {within}, but the proved bound is {least:.1e}",
     )
     if certificate.ledger is not None or plan.privacy.ledger is not None:
         yield _debit(certificate, plan, ledger or beside(place, plan.privacy.ledger))
@@ -168,8 +180,8 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
 def _listed(release: Release) -> str:
     """Say what a release counts, whose rows were compared when it was read."""
     if not release.plan.counted_tables:
-        return f"{len(release.domain)} nodes, each once, every one below its parent"
-    return f"{len(release.domain)} counts, those of the plan's tables at its places, each once"
+        return f"{len(release.domain)} nodes, each listed once and under its parent"
+    return f"{len(release.domain)} counts, each listed once: the plan's tables at its places"
 
 
 def _certificate(certificate: Certificate) -> Check:
@@ -190,7 +202,7 @@ def _hashes(place: Path, certificate: Certificate) -> Check:
         expected.update(files.MEASUREMENTS)
     if set(certificate.files) != expected:
         return Check(
-            "hashes", False, f"the certificate does not list {', '.join(sorted(expected))}"
+            "hashes", False, f"the certificate does not list exactly {joined(sorted(expected))}"
         )
     wrong = [
         name
@@ -198,12 +210,13 @@ def _hashes(place: Path, certificate: Certificate) -> Check:
         if not (place / name).is_file() or files.sha256(place / name) != digest
     ]
     changed = f"{', '.join(wrong)} changed since the release was made"
-    return judged("hashes", not wrong, "SHA-256 of every file is as certified", changed)
+    good = "every file has the SHA-256 in the certificate"
+    return judged("hashes", not wrong, good, changed)
 
 
 def _plan_hash(certificate: Certificate) -> Check:
     same = plan_digest(certificate.plan) == certificate.plan_sha256
-    text = "SHA-256 of the plan is as certified"
+    text = "the plan has the SHA-256 in the certificate"
     return judged("plan hash", same, text, "the plan changed since the release")
 
 
@@ -267,7 +280,7 @@ def _bounds(release: Release) -> Check:
     kept = [
         *["no value is negative"] * given.nonnegative,
         *["every value is within the plan's bounds"] * bool(given.at_least or given.at_most),
-        *["counts of a table reach those of another"] * bool(given.as_many),
+        *["no count is below the count of another table that it must reach"] * bool(given.as_many),
     ]
     return Check("bounds", True, joined(kept))
 
@@ -314,19 +327,19 @@ def _unprotected_in_words(name: str, what: str, found: Claim, stated: Claim) -> 
     """Compare the sentences of format 1 with ours; different sentences are not a failure."""
     ours, theirs = unprotected_texts(found), unprotected_texts(stated)
     if ours == theirs:
-        return Check(name, True, f"{what}: as it follows from the plan")
+        return Check(name, True, f"{what}: as the plan implies")
     if len(ours) != len(theirs):
         return Check(name, False, f"{what}: the certificate does not list as many facts")
-    text = f"{what}: as many as follow from the plan; their words are not compared"
+    text = f"{what}: as many facts as the plan implies; their words are not compared"
     return Check(name, True, text, comparable=False)
 
 
 def _budget(plan: Plan, found: Claim) -> Check:
     kept = found.epsilon <= plan.privacy.epsilon * (1.0 + TOLERANCE)
-    text = f"epsilon {found.epsilon:.6g} of the {plan.privacy.epsilon:.6g} that the plan allows"
+    text = f"epsilon is {found.epsilon:.6g}, and the plan allows {plan.privacy.epsilon:.6g}"
     if plan.privacy.delta is not None:
         kept = kept and found.delta <= plan.privacy.delta
-        text += f", delta {found.delta:.6g} of its {plan.privacy.delta:.6g}"
+        text += f"; delta is {found.delta:.6g}, and the plan allows {plan.privacy.delta:.6g}"
     return Check("budget", kept, text)
 
 
@@ -343,9 +356,9 @@ def _measurement_files(place: Path, release: Release) -> Check:
     """Check that the directory has measurements if, and only if, the plan publishes them."""
     wanted = release.plan.release.measurements
     if any((place / name).exists() != wanted for name in files.MEASUREMENTS):
-        text = "are missing" if wanted else "are there, and the plan publishes none"
+        text = "are missing" if wanted else "are there, but the plan publishes none"
         return Check("measurement files", False, f"measurements {text}")
-    text = "what the plan publishes is there, and nothing else"
+    text = "the files that the plan publishes are there, and no others"
     return Check("measurement files", True, text)
 
 
@@ -377,18 +390,18 @@ def _measurements(release: Release, rows: files.CsvRows | None) -> Iterator[Chec
 
 def _follows(release: Release, y: IntArray) -> Check:
     name, value = "table from measurements", release.values
-    text, other = "the method makes this table from them, apart from ties broken at random", ""
+    text, other = "the method makes this table, apart from ties broken at random", ""
     try:
         mechanism = release.under_prior
         if isinstance(mechanism, BestTable):
             follow = mechanism.follows(y, value, seeded(_SEED))
-            text = f"its expected error is the least under the prior, up to {GAP:.0e} of 1 plus it"
-            other = "; the expected error of this one is larger"
+            text = f"no table has a smaller expected error e (tolerance {GAP:.0e} times 1 + e)"
+            other = " with a smaller expected error"
         else:
             follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))
     except CongenialError as error:
         return Check(name, False, f"no table follows from the measurements: {error}")
-    return judged(name, follow, text, f"the method makes another table from them{other}")
+    return judged(name, follow, text, f"the method makes another table{other}")
 
 
 def _prior(release: Release, y: IntArray | None = None) -> Check:
@@ -399,11 +412,11 @@ def _prior(release: Release, y: IntArray | None = None) -> Check:
     try:
         mechanism = release.under_prior
         if y is None:
-            text = "a positive alpha for every level; it cannot be fitted without measurements"
+            text = "every level has a positive alpha; without measurements, no fit can be checked"
             return Check(name, True, text)
         splits = cast(BestTable, mechanism).fitted(y).splits
     except CongenialError as error:
-        return Check(name, False, f"none follows from the measurements: {error}")
+        return Check(name, False, f"no prior follows from the measurements: {error}")
     found, stated = cast(LevelSplits, splits), cast(BestTable, mechanism).splits
     same = stated is not None and all(
         np.allclose(own[1:], theirs[1:], rtol=_PRIOR, atol=0.0)
@@ -413,14 +426,14 @@ def _prior(release: Release, y: IntArray | None = None) -> Check:
     if certificate.author != __version__:
         made = show(certificate.author)
         other += f", unless congenial {made}, which made it, fits it differently"
-    return judged(name, same, "the one that is fitted to the measurements", other)
+    return judged(name, same, "the prior is the one fitted to the measurements", other)
 
 
 def _no_prior(release: Release, y: IntArray | None) -> Check:
     """Check that no posterior can be computed, where the closest table is released instead."""
     name = "prior"
     if y is None:
-        text = "none, so the closest table is released; it cannot be checked without measurements"
+        text = "none, so the closest table is released; without measurements, nobody can check why"
         return Check(name, True, text)
     try:
         cast(BestTable, release.mechanism).move(y, seeded(_SEED))
@@ -430,9 +443,9 @@ def _no_prior(release: Release, y: IntArray | None) -> Check:
     return Check(
         name,
         False,
-        "the certificate states none, but the posterior of the measurements can be computed; so "
-        "the table of least expected error should have been released, unless the computer that "
-        "made the release had too little memory or another version of congenial",
+        "the certificate states none, but the posterior can be computed, so the table of least "
+        "expected error was due, unless the computer that made the release had too little memory "
+        "or another version of congenial",
     )
 
 
@@ -454,7 +467,7 @@ def check_intervals(release: Release) -> Check:
             text += f", unless congenial {made}, which made it, computes it differently"
         return Check(name, False, text)
     if not compare(name, "", state(model, known, found), certificate.accuracy).passed:
-        return Check(name, False, "the certificate states other intervals")
+        return Check(name, False, "the certificate describes other intervals")
     return Check(name, True, f"every interval follows from the published numbers ({source})")
 
 
@@ -486,8 +499,8 @@ def _simulation(place: Path, release: Release) -> Check:
     certificate = release.certificate
     marker = place / files.MARKER
     if certificate.simulation is None:
-        text = "drawn from the operating system's entropy"
-        false = "a file says that this is a simulation and the certificate does not"
+        text = "none: the noise is from the operating system's randomness"
+        false = "a file says that this is a simulation, but the certificate does not"
         return judged("simulation", not marker.exists(), text, false)
     shown = [release.rows] + ([] if release.measured is None else [release.measured])
     stamped = (
@@ -502,5 +515,5 @@ def _simulation(place: Path, release: Release) -> Check:
             return Check("simulation", False, "an exact count differs from its true count")
         if truth.min() < 0 or not release.domain.is_consistent(truth):
             return Check("simulation", False, "the true counts do not add up, or one is negative")
-    text = f"{files.STAMP}, and every part says so"
+    text = f"{files.STAMP}; every part of the release says so"
     return judged("simulation", stamped, text, "a part of this simulation lacks its stamp")

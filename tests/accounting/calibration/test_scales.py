@@ -77,7 +77,8 @@ def test_leaves_that_are_not_measured_leave_half_of_epsilon():
     noise = calibrate(CITY, BOUNDED, epsilon=1.0, neighbours="substitute", split={1: 1.0})
     assert by_level(CITY, noise.spread) == pytest.approx([math.inf, 4.0, math.inf], rel=1e-12)
     claim = reached(CITY, BOUNDED, noise, "substitute")
-    assert (claim.gamma, claim.gamma_source) == (1.0, "trivial: gamma = 1")
+    stated = (1.0, "the general bound: Gong and Meng, Theorem 2.1")
+    assert (claim.gamma, claim.gamma_source) == stated
 
 
 def test_bounds_do_not_give_an_unused_share_to_other_levels():

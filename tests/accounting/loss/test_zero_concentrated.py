@@ -271,7 +271,7 @@ def test_nested_sums_are_recognised():
 def test_crossing_sums_are_refused():
     margins = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]])
     resolved = resolve_invariant(cg.linear(margins, [1, 1, 1]) & cg.nonnegative(), 4)
-    with pytest.raises(PrivacyError, match="share no cell or one holds the other"):
+    with pytest.raises(PrivacyError, match="are disjoint or one contains the other"):
         conditioned_guarantee(noisy(1.0, 4), resolved, "substitute", sampler_error=0.0)
     with pytest.raises(PrivacyError, match="union"):
         cg.condition(noisy(1.0, 1), cg.bounds(0, 1) | cg.bounds(5, 6)).guarantee("add-remove")

@@ -27,7 +27,7 @@ def test_nothing_is_read_or_written(plan, tmp_path, capsys):
     before = sorted(path.name for path in tmp_path.iterdir())
     assert run(["explain", "plan.toml"]) == 0
     text = capsys.readouterr().out
-    assert "Nothing has been spent" in text
+    assert "Nothing was spent or written" in text
     assert run(["explain", "plan.toml", "--json"]) == 0
     assert told(capsys)["exit_code"] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == before
@@ -36,7 +36,7 @@ def test_nothing_is_read_or_written(plan, tmp_path, capsys):
 def test_a_total_or_public_counts_are_accepted(plan, tmp_path, capsys):
     assert run(["explain", "plan.toml", "--total", "77", "--json"]) == 0
     result = told(capsys)["result"]
-    assert "77 records in all (a stated total)" in result["basis"]
+    assert "made-up counts: 77 records, divided" in result["basis"]
     assert "give --total or --counts" in result["basis"]
     assert result["default_method"] == "posterior" and result["will_not_run"] == ""
     assert result["sizes"][0]["level"] == "borough"

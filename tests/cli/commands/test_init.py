@@ -228,7 +228,7 @@ MISTAKES = {
     "Zone,zone\n": ("rows.csv", "one name to two columns"),
     "root\n": ("rows.csv", "--levels", "root", "'root', which is the name of the root's own level"),
     "": ("rows.csv", "is an empty file"),
-    "Mary,7351\n": ("rows.csv", "holds a number, as a row does"),
+    "Mary,7351\n": ("rows.csv", "contains a number, so it is probably a row"),
 }
 
 
@@ -257,7 +257,7 @@ def test_unusable_headers_are_refused(place, capsys, header):
         (["rows.csv", "--lookup", "none.csv"], "the lookup is 'none.csv', and there is no such"),
         (["rows.csv", "--method", "magic"], "'magic' is not one of"),
         (["both.csv", *LOOKUP, "--levels", "borough"], "of the rows and of the lookup"),
-        (["rows.csv", "--domain", "lookup"], "a plan with a lookup"),
+        (["rows.csv", "--domain", "lookup"], "'lookup' without a lookup"),
         (["rows.csv", "--levels", "zone,zone"], "holds 'zone' twice"),
         (["rows.csv", "--levels", " , "], "at least one column"),
         (["rows.csv", "--epsilon", "nan"], "give a number from"),

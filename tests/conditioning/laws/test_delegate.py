@@ -64,7 +64,7 @@ def test_inequalities_of_unequal_weights_are_covered_for_studies(sampler):
         lambda: conditioned.joint([0], x),
         lambda: conditioned.interval(0),
     ):
-        with pytest.raises(UnsupportedError, match="estimate it from draws"):
+        with pytest.raises(UnsupportedError, match="estimate the answer from draws"):
             ask()
     with pytest.raises(UnsupportedError, match="normaliser"):
         conditioned.log_ratio(x)

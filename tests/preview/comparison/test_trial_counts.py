@@ -145,8 +145,8 @@ def test_coarse_counts_are_split_among_leaves(city):
     assert found.counts[tree.level == 1].tolist() == [500, 0, 0]
     assert tree.is_consistent(found.counts)
     assert (found.counts[tree.find("Arden") + 1 :][:3] > 0).any()
-    assert "(1 of its 3 nodes are not in it and count 0)" in found.text
-    assert "divided below it" in found.text
+    assert "(1 of its 3 nodes are missing and count as 0)" in found.text
+    assert "divided below that level" in found.text
     again = from_file(plan, tree, file, seed=2)
     assert not np.array_equal(found.counts, again.counts)
 
@@ -215,12 +215,12 @@ def test_the_plans_own_rows_are_refused_as_public_counts_under_any_name(city):
         "hard.csv",
         "r*.csv",
     ):
-        with pytest.raises(DataError, match="its own rows; give `rows='public'`"):
+        with pytest.raises(DataError, match=r"own rows \(data.source\); give `rows='public'`"):
             from_file(plan, tree, place / name, place, seed=1)
     # one of several, another of which cannot be read
     many = msgspec.structs.replace(plan, data=msgspec.structs.replace(plan.data, source="r*.csv"))
     (place / "r.csv").write_text("")
-    with pytest.raises(DataError, match="its own rows; give `rows='public'`"):
+    with pytest.raises(DataError, match=r"own rows \(data.source\); give `rows='public'`"):
         from_file(many, tree, place / "hard.csv", place, seed=1)
     copied = written(place, rows.read_text())
     assert from_file(plan, tree, copied, place, seed=1).counts[0] == 4

@@ -82,8 +82,8 @@ def _weighted_sum(sigma: float, sizes: list[int]) -> tuple[npt.NDArray[np.int64]
         total += 2.0 * size * reach
     if work > _MOST:
         raise UnsupportedError(
-            f"sigma {sigma:g} and a change of {len(sizes)} queries take {work:.2g} products to sum "
-            "over; use gaussian_delta, which noise this wide follows closely."
+            f"sigma {sigma:g} and a change of {len(sizes)} queries take {work:.2g} products, and "
+            f"the limit is {_MOST:.2g}; use gaussian_delta, which is close to it for so wide noise."
         )
     u = np.arange(-reach, reach + 1)
     with np.errstate(under="ignore"):

@@ -12,10 +12,10 @@ from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray
 
-NONE = "equality: none"
+NONE = "all invariants are equalities"
 PROVED = "proved bound: proofs/inequalities.md"
-WHOLE = "bounds on Gaussian noise, none at whole orders: proofs/gaussian-bounds.md"
-TRIVIAL = "trivial: gamma = 1"
+WHOLE = "Gaussian noise, at whole orders: proofs/gaussian-bounds.md"
+TRIVIAL = "the general bound: Gong and Meng, Theorem 2.1"
 # Doubles hold every integer up to this size, so smaller sums of bounds are exact.
 _EXACT = 2.0**53
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     "--draws",
     type=WholeNumber(min=100),
     help="Draws from each dataset; by default 50,000, or 6,000 with imaging, and fewer if a "
-    "release has more than some hundred counts.",
+    "release has more than a few hundred counts.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(min=0.5, max=1.0, max_open=True),
     default=0.999,
     show_default=True,
-    help="Draws refute a true guarantee with at most one minus this probability.",
+    help="The probability that draws refute a true guarantee is at most 1 minus this.",
 )
 @click.option(
     "--seed",
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answer:
     """Test the guarantee of PLAN on made-up counts.
 
-    Three kinds of checks: probabilities enumerated on a few leaves, losses computed, and simulated
-    draws. A failed check shows a fault. Passed checks prove the guarantee for the enumerated and
-    computed datasets only. No row is counted and nothing is spent.
+    There are three kinds of checks: probabilities enumerated on a few leaves, computed losses, and
+    simulated draws. A failed check shows a fault. Passed checks prove the guarantee only for the
+    enumerated and computed datasets. No row is counted and nothing is spent.
     """
     read = load(plan, rows=False)
     compile_once(read.method.name, quiet=False)

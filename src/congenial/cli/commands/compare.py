@@ -23,7 +23,8 @@ from congenial.errors import ReleaseError
     type=click.FloatRange(min=0, max=10),
     default=1.5,
     show_default=True,
-    help="Skew of the made-up counts: the standard deviation of the log of siblings' shares.",
+    help="How unequal the made-up counts are: the standard deviation of the logarithm of a "
+    "part's share.",
 )
 @COUNTS
 @click.option("--public", is_flag=True, help="Compare on the plan's rows; you declare them public.")
@@ -46,8 +47,8 @@ from congenial.errors import ReleaseError
 @click.option(
     "--replicates",
     type=WholeNumber(min=2),
-    help="Number of simulated releases by each method: by default 200, and fewer of more than "
-    "20,000 counts.",
+    help="Number of simulated releases by each method: by default 200, or fewer if a release has "
+    "more than 20,000 counts.",
 )
 @click.option("--seed", type=WholeNumber(min=0), help="Seed of the simulations; 1 by default.")
 @click.option(
@@ -122,4 +123,4 @@ def _check_compare(options: dict[str, Any]) -> None:
     if len(given) > 1:
         raise click.UsageError(f"{given[0]} and {given[1]} name different counts; give one.")
     if options["simulate"] is not None and options["seed"] is not None:
-        raise click.UsageError("--simulate has a seed of its own; leave out --seed.")
+        raise click.UsageError("--simulate and --seed both give a seed; leave out --seed.")

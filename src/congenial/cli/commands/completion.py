@@ -16,9 +16,9 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 def command(context: click.Context, shell: str) -> Answer:
     """Print a script with which SHELL completes commands, options and files.
 
-    For bash, put this into ~/.bashrc: eval "$(congenial completion bash)". For zsh, the same with
-    zsh into ~/.zshrc, after "autoload -Uz compinit; compinit". For fish: congenial completion fish
-    | source.
+    For bash, put this line into ~/.bashrc: eval "$(congenial completion bash)". For zsh, put this
+    line into ~/.zshrc: autoload -Uz compinit; compinit; eval "$(congenial completion zsh)". For
+    fish, put this line into ~/.config/fish/config.fish: congenial completion fish | source.
     """
     root = context.find_root()
     name = str(root.info_name)

@@ -8,7 +8,7 @@ import click
 
 from congenial.cli.answer import Answer, Command, in_decimals, with_options
 from congenial.cli.arguments import COUNTS, PLAN, TOTAL
-from congenial.cli.loading import compile_once, load
+from congenial.cli.loading import compile_once, load, progress
 from congenial.durability.signals import uninterrupted
 
 
@@ -34,7 +34,9 @@ def command(plan: Path, total: int | None, counts: Path | None) -> Answer:
         from congenial.accounting.amounts import amount_of
         from congenial.preview.explanation import as_text, explain
         from congenial.releases.certificate import plain_plan
-    found = explain(read, plan.parent, total=total, counts=counts)
+    with progress() as notify:
+        notify("working out errors and costs")
+        found = explain(read, plan.parent, total=total, counts=counts)
     guarantee = found.guarantee
     debit = None
     if read.privacy.ledger is not None:

@@ -27,7 +27,11 @@ from congenial.errors import PlanError
     help="The plan to write.",
 )
 @click.option("--table", help="The table of a database.")
-@click.option("--weight", metavar="COLUMN", help="The number of records of a row; '' for one.")
+@click.option(
+    "--weight",
+    metavar="COLUMN",
+    help="The column with a row's number of records; '' if a row is one record.",
+)
 @click.option(
     "--lookup",
     type=click.Path(),
@@ -35,7 +39,7 @@ from congenial.errors import PlanError
     help="A public table joined to the rows; '' for none.",
 )
 @click.option("--lookup-key", metavar="COLUMN", help="The lookup's key column.")
-@click.option("--lookup-on", metavar="COLUMN", help="The rows' column of these keys.")
+@click.option("--lookup-on", metavar="COLUMN", help="The rows' column with these keys.")
 @click.option("--levels", metavar="COLUMNS", help="Columns, coarse to fine, with commas.")
 @click.option(
     "--attributes",
@@ -46,7 +50,7 @@ from congenial.errors import PlanError
 @click.option(
     "--names-repeat",
     type=click.Choice(("yes", "no")),
-    help="Whether a name may stand under several parents.",
+    help="Whether a name may be under several parents.",
 )
 @click.option("--root", help="Name of the root, the sum of all counts.")
 @click.option(
@@ -125,7 +129,7 @@ def _guesses(taken: Mapping[str, str]) -> tuple[str, ...]:
         return ()
     if "--levels" in taken:
         shown[0] += " (by the columns' names)"
-    return (f"Guessed, not asked: {', '.join(shown)}; correct the plan, or give these options.",)
+    return (f"Guessed, not asked: {', '.join(shown)}. Correct the plan, or give these options.",)
 
 
 def _check_target(out: Path, overwrite: bool) -> None:

@@ -27,7 +27,7 @@ def command() -> None:
     type=click.Choice(NEIGHBOURS),
     default="substitute",
     show_default=True,
-    help="The relation of all its plans; guarantees of different relations do not add up.",
+    help="The neighbours of all plans with this ledger; others' guarantees do not add up.",
 )
 def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Answer:
     """Make a new LEDGER, with a budget for each dataset.
@@ -42,14 +42,14 @@ def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Ans
     return Answer(
         {"ledger": ledger, "budget": in_decimals(total), "neighbours": neighbours},
         f"Made {ledger}: {total} for each dataset, neighbours {neighbours}.\n"
-        f"Next: name it in a plan, ledger = {ledger.name!r} under [privacy].",
+        f"Next: name the ledger in a plan: ledger = {ledger.name!r} under [privacy].",
     )
 
 
 @command.command("show", cls=Command)
 @LEDGER
 def show_command(ledger: Path) -> Answer:
-    """Say what is spent and what remains; a ledger holds no count."""
+    """Say what is spent and what remains; a ledger contains no count."""
     with uninterrupted():
         from congenial.ledger.debits import read_ledger
         from congenial.ledger.records import RESERVED, SHOWN, SPENT, as_text

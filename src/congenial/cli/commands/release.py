@@ -80,8 +80,8 @@ def _notes(made: ReleaseResult) -> Iterator[str]:
         return
     if not made.settled:
         yield (
-            f"The ledger could not mark its entry {made.debit.entry} as spent; the entry stays "
-            "unfinished, which counts as spent."
+            f"The ledger could not mark its entry {made.debit.entry} as spent. The entry stays "
+            "unfinished, and an unfinished entry counts as spent."
         )
     if not made.debit.adds_up:
         yield f"Warning: {unlike(made.debit.label)}"
@@ -114,9 +114,9 @@ def _debited(made: ReleaseResult) -> list[str]:
     if debit is not None:
         new = ", which is new to the ledger" if debit.first else ""
         return [
-            f"Debited {debit.cost} to {debit.label!r} (dataset {debit.dataset}){new}; "
-            f"{debit.remaining} remain."
+            f"Debited {debit.cost} from the budget of {debit.label!r} (dataset {debit.dataset})"
+            f"{new}; {debit.remaining} remain."
         ]
     if ledger is not None:
-        return ["The ledger was not touched: a simulation spends nothing and protects nobody."]
+        return ["The ledger did not change: a simulation spends nothing and protects nobody."]
     return []

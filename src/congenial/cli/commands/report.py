@@ -18,8 +18,9 @@ from congenial.durability.signals import uninterrupted
 def command(directory: Path, out: Path | None) -> Answer:
     """Write a page about the release in DIRECTORY, for readers who know no statistics.
 
-    One HTML file that needs no network: which facts are protected, the guarantee, and every count
-    with its error margin. The release is checked first; nothing is spent.
+    The page is one HTML file that needs no network. It states which facts are protected, the
+    guarantee, and every count with its error margin. The release is checked first. Nothing is spent
+    and no row is read.
     """
     with uninterrupted():
         from congenial.releases.certificate import method_of

@@ -9,7 +9,7 @@ import click
 
 from congenial.cli.answer import DONE, FAILED, Answer, Command
 from congenial.cli.arguments import RELEASE
-from congenial.cli.loading import compile_once
+from congenial.cli.loading import compile_once, progress
 from congenial.durability.signals import uninterrupted
 
 
@@ -26,7 +26,7 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     The directory cannot show which versions made the release, the seed of a simulation, or whether
     the confidential rows were counted correctly, so these are not checked. The time of the release
     is compared with the clock, and with the ledger if it is there. A certificate has no signature.
-    Of a certificate of format 1 the numbers and kinds are checked, but not the sentences.
+    In a certificate of format 1, numbers and kinds are checked, but not sentences.
     """
     with uninterrupted():
         from congenial.errors import ReleaseError
@@ -34,7 +34,9 @@ def command(directory: Path, ledger: Path | None) -> Answer:
         from congenial.verification.verdict import verify
     with suppress(ReleaseError):  # the checks say what is wrong with a certificate
         compile_once(method_of(directory), quiet=False)
-    checks = verify(directory, ledger=ledger)
+    with progress() as notify:
+        notify("reading the release")
+        checks = verify(directory, ledger=ledger, notify=notify)
     width = max(len(check.name) for check in checks)
     marks = {(True, True): "ok    ", (True, False): "words "}
     lines = [
@@ -46,7 +48,7 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     if failed:
         lines.append(f"{failed} of {len(checks)} checks failed; do not use this release.")
     else:
-        unread = " Sentences of format 1 are not read." if others else ""
+        unread = " Sentences of format 1 were not checked." if others else ""
         lines.append(f"All {len(checks)} checks passed.{unread}")
     result = {"directory": directory, "passed": not failed, "checks": checks}
     return Answer(result, "\n".join(lines), FAILED if failed else DONE)

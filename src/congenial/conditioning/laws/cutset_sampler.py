@@ -24,6 +24,7 @@ from congenial.sum_network.cutset import (
     weigh,
 )
 from congenial.types import FloatArray, IntArray
+from congenial.wording import many
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,8 @@ class CutConditioned(Conditioned):
         more = f" and {len(cost.cut) - 4} more" if len(cost.cut) > 4 else ""
         ignored = " This estimate ignores bounds and uses no confidential counts."
         estimate = "" if self.data_free else ignored
-        held = f"{len(cost.cut)} held values ({'; '.join(first)}{more})" if first else ""
+        listed = f"enumerating {many(len(cost.cut), 'value')} ({'; '.join(first)}{more})"
+        held = listed if first else ""
         carried = "" if cost.tally is None else "one sum that is carried along with the others"
         opened = " and ".join(filter(None, (held, carried)))
         return (

@@ -44,7 +44,7 @@ class Delegate(AnswersByLaw):
         if self.exact is None:
             raise UnsupportedError(
                 f"{question}() needs the exact sampler, which does not cover this case; "
-                "estimate it from draws."
+                "estimate the answer from draws of sample()."
             )
         return self.exact
 

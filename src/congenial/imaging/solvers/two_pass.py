@@ -108,7 +108,7 @@ def _run(
     )
     if status == two_pass.TOO_LARGE:
         raise UnsupportedError(
-            "the projection onto bounds needs more memory than the limit of "
+            "the projection onto bounds needs more memory than the limit, "
             f"{MOST_POINTS * 32 / 2**30:.1f} GiB; use fewer levels, or bound the leaves only."
         )
     return z

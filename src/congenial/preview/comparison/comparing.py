@@ -173,8 +173,8 @@ def simulate(
     if products > MOST_FITTED_WORK:
         raise UnsupportedError(
             f"{replicates:,} tables of least expected error, of {len(tree):,} counts with this "
-            f"noise, take about {products:.2g} products in each pass, and at most "
-            f"{MOST_FITTED_WORK:.2g} are taken; simulate fewer releases, or give a larger epsilon."
+            f"noise, take about {products:.2g} products in each pass, and the limit is "
+            f"{MOST_FITTED_WORK:.2g}; simulate fewer releases, or give a larger epsilon."
         )
     if len(tree) <= WARMED:
         mechanism.sample(counts, rng=source)

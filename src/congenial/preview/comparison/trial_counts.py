@@ -93,12 +93,12 @@ def find_basis(
             found = replace(found, counts=_compared(plan, tree, found.counts))
     elif isinstance(tree, Workload):
         raise ArgumentError(
-            "counts names a file, which no table's queries are read from; give a total."
+            "counts names a file, but for a plan with a table no file can be read; give a total."
         )
     else:
         found = from_file(plan, tree, Path(counts), base, seed=seed, spread=spread)
     if plan.hierarchy.domain == "data":
-        text = ", but for the names of the nodes, which the plan leaves unprotected"
+        text = ", except for the names of the nodes, which the plan leaves unprotected"
         return replace(found, text=found.text + text)
     return found
 
@@ -119,10 +119,10 @@ def made_up(
     counts = np.zeros(len(tree), dtype=np.int64)
     counts[tree.roots] = _shared(whole, np.ones(tree.roots.size))
     counts = _spread_out(tree, counts, 0, spread, seeded(seed))
-    given = "a stated total" if total is not None else f"a default total, {RECORDS} a leaf"
+    given = "" if total is not None else f" (by default {RECORDS} a leaf)"
     text = (
-        f"made-up counts, {whole:,} records in all ({given}), divided among siblings by "
-        f"log-normal weights of spread {spread:g}; no row was read for them"
+        f"made-up counts: {whole:,} records{given}, divided among siblings by log-normal weights "
+        f"of spread {spread:g}; no row was read"
     )
     options = f"--spread {spread:g}" if total is None else f"--total {total} --spread {spread:g}"
     return Basis(domain.roll_up(counts[tree.leaves]).astype(np.int64), text, options)
@@ -181,9 +181,9 @@ def from_file(
     level = plan.level_names[depth - 1]
     text = f"public counts of level {level} from {file.name}"
     if len(known) < len(index):
-        text += f" ({len(index) - len(known)} of its {len(index)} nodes are not in it and count 0)"
+        text += f" ({len(index) - len(known)} of its {len(index)} nodes are missing and count as 0)"
     if depth < tree.depth:
-        text += f", divided below it by log-normal weights of spread {spread:g}"
+        text += f", divided below that level by log-normal weights of spread {spread:g}"
         counts = _spread_out(tree, counts, depth - 1, spread, seeded(seed))
     whole = tree.roll_up(counts[tree.leaves]).astype(np.int64)
     options = f"--counts {file.name}"
@@ -255,7 +255,7 @@ def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], li
     own = [path for path in matching(base, plan.data.source) if path.exists()]
     if any(path.samefile(one) for path in own for one in files):
         raise DataError(
-            f"{_KEY} is {str(file)!r}, which is data.source of the plan, its own rows; give "
+            f"{_KEY} is {str(file)!r}, the plan's own rows (data.source); give "
             "`rows='public'` if they are public, or a file of public counts."
         )
     with connect() as connection:

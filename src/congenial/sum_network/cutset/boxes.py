@@ -131,8 +131,10 @@ def _law(key: tuple[float, ...]) -> _Law:
     low, high = _ends(key)
     if high - low > _MOST_WIDTH:
         raise UnsupportedError(
-            f"the sums contain cycles and a noise scale is {scale:g}, too wide to sum over the "
-            "values of a cut set; use smaller scales, or merge sums so that they form a forest."
+            f"the sums contain cycles, and noise of scale {scale:g} has {high - low:,.0f} values "
+            "to "
+            f"sum over in a cut set, where the limit is {_MOST_WIDTH:,}; use smaller scales, or "
+            "sums without cycles."
         )
     u = np.arange(low, high + 1.0)
     log_w = -0.5 * (u / scale) ** 2 if kind == laws.GAUSSIAN else -np.abs(u) / scale
