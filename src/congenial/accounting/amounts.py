@@ -86,12 +86,12 @@ def budget(epsilon: str, delta: str) -> Amount:
     """Read a total budget, rounded down to whole units."""
     most = Decimal(MOST_BUDGET)
     return Amount(
-        _read("epsilon", epsilon, EPSILON_DIGITS, lambda v: 0 < v <= most, "above 0 and up to 1e6"),
-        _read("delta", delta, DELTA_DIGITS, lambda v: 0 <= v < 1, "from 0 to below 1"),
+        _read("epsilon", epsilon, EPSILON_DIGITS, lambda v: 0 < v <= most, "to 1e6"),
+        _read("delta", delta, DELTA_DIGITS, lambda v: 0 <= v < 1, "to below 1, or 0"),
     )
 
 
-def _read(name: str, text: str, digits: int, fits: Callable[[Decimal], bool], range_: str) -> int:
+def _read(name: str, text: str, digits: int, fits: Callable[[Decimal], bool], most: str) -> int:
     try:
         value = Decimal(text)
     except InvalidOperation:
@@ -104,8 +104,7 @@ def _read(name: str, text: str, digits: int, fits: Callable[[Decimal], bool], ra
         right = units > 0 or value == 0
     if not right:
         raise ArgumentError(
-            f"the budget's {name} is {text!r}; give a decimal number {range_}, of at least "
-            f"1e-{digits} if it is not 0."
+            f"the budget's {name} is {text!r}; give a decimal number from 1e-{digits} {most}."
         )
     return units
 

@@ -66,8 +66,8 @@ _ASIDE = {
     "satisfy every rule, for example that parts add up.",
     ByTopDown: "Noise was added first. Then, level by level from the top, the counts were moved to "
     "the closest counts that satisfy every rule, for example that parts add up.",
-    ByBestTable: "Noise was added first. Each count here is an estimate: of all tables that "
-    "satisfy every rule, for example that parts add up, this one has the smallest expected error.",
+    ByBestTable: "Noise was added first. Each count here is an estimate. Of all tables in which "
+    "parts add up and every other rule holds, this one has the smallest expected error.",
 }
 
 
@@ -220,7 +220,7 @@ def guarantee(claim: Claim, *, simulated: bool = False) -> str:
         records=claim.neighbours.records,
     ).sentence
     if simulated:
-        return f"{STAMP}. Drawn from operating-system entropy, it would be {text}"
+        return f"{STAMP}. With the operating system's randomness, a release would be {text}"
     return text
 
 
