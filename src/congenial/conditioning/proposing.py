@@ -207,7 +207,8 @@ class Proposing(Delegate):
         k = placed.index.size
         width = k * noise.words_per_entry
         words = source.bits(rows * steps * (width + 1)).reshape(rows * steps, width + 1)
-        proposed = np.asarray(noise.draw(words[:, :width], placed.scales), dtype=np.float64)
+        drawn = noise.draw(words[:, :width], placed.scales, source.bits)
+        proposed = np.asarray(drawn, dtype=np.float64)
         rest = self._follow(proposed)
         out = np.empty((rows * steps, self.mechanism.n))
         out[:, placed.index], out[:, placed.rest] = proposed, rest

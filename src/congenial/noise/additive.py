@@ -183,9 +183,10 @@ class Additive:
         """
         counts, rows = self.counts(x), checked_size(size)
         width = self.n * self.noise.words_per_entry
-        words = resolve(rng).bits(rows * width).reshape(rows, width)
+        source = resolve(rng)
+        words = source.bits(rows * width).reshape(rows, width)
         measured = np.isfinite(self.scales)
-        noise = self.noise.draw(words, self.scales)
+        noise = self.noise.draw(words, self.scales, source.bits)
         empty = 0 if self.noise.discrete else np.nan
         out: Values = np.where(measured, counts + noise, empty)
         return out[0] if size is None else out

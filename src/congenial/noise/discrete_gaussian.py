@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal, localcontext
 from typing import ClassVar
@@ -13,6 +14,7 @@ from congenial.errors import UnsupportedError
 from congenial.kernels.numerics import laws
 from congenial.noise.law import (
     Measure,
+    More,
     checked_granularity,
     checked_scale,
     in_steps,
@@ -28,6 +30,8 @@ _SMOOTH = 4.0
 # Largest sigma, in steps, of a table in exact integers of `_BITS` bits, and of a table in doubles.
 # A table has 24 entries for each step of sigma.
 _MOST_EXACT, _BITS = 2.0**12, 256
+# Units of 2^-64 around an entry of a table within which a word is undecided; tests take more.
+_SLACK = 1
 MOST_TABULATED = 2.0**20
 
 
@@ -87,11 +91,14 @@ class DiscreteGaussian:
         log_p = -0.5 * (u / safe) ** 2 - log_norm
         return np.where(measured, np.where(on_grid(u, self.granularity), log_p, -np.inf), 0.0)
 
-    def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64 | np.float64]:
+    def draw(
+        self, words: Words, scales: FloatArray, more: More
+    ) -> npt.NDArray[np.int64 | np.float64]:
         """Noise of shape (rows, n) by inversion of the tabulated distribution function.
 
-        For a sigma of up to 2^12 steps, the table has whole multiples of 2^-64, computed in
-        integers of 256 bits. For a wider one, it has sums of doubles.
+        For a sigma of up to 2^12 steps the law is exact: the table has whole multiples of 2^-64,
+        and a word beside an entry is decided in integers of 256 bits and more, with more words if
+        need be; see ``proofs/exact-draws.md``. For a wider one, the table has sums of doubles.
 
         Raises
         ------
@@ -106,36 +113,39 @@ class DiscreteGaussian:
                 f"{self.granularity:g}; use a coarser granularity or less noise."
             )
         out = np.zeros((words.shape[0], scales.size), dtype=np.int64)
-        uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        for sigma in finite:
+        for sigma in finite.tolist():
             columns = np.flatnonzero(steps == sigma)
-            if sigma <= _MOST_EXACT:
-                table = _thresholds(float(sigma))
-                index = np.searchsorted(table, words[:, columns], side="right")
-                out[:, columns] = index - table.size // 2
+            of = words[:, columns]
+            if sigma > _MOST_EXACT:
+                values, weights = _weights(sigma)
+                cumulative = np.cumsum(weights)
+                uniform = (of >> np.uint64(11)).astype(np.float64) * (2.0**-53 * cumulative[-1])
+                index = np.searchsorted(cumulative, uniform, side="right")
+                out[:, columns] = values[np.minimum(index, values.size - 1)]
                 continue
-            values, weights = _weights(float(sigma))
-            cumulative = np.cumsum(weights)
-            index = np.searchsorted(cumulative, uniform[:, columns] * cumulative[-1], side="right")
-            out[:, columns] = values[np.minimum(index, values.size - 1)]
+            table = _thresholds(sigma)
+            index = np.searchsorted(_doubtful(table, _SLACK), of, side="right")
+            drawn = index // 2 - table.size // 2
+            for r, i in np.argwhere(index & 1).tolist():
+                drawn[r, i] = decided(int(of[r, i]), sigma, more)
+            out[:, columns] = drawn
         return placed(out, self.granularity)
 
     def sampling_error(self, scales: FloatArray) -> float:
-        """Bound on total variation: each entry of a table is off by 2^-64, or by 2^-51 if wide.
+        """Bound on total variation: 0, or 2^-51 for each entry of a table of doubles.
 
-        A wide table is a running sum of doubles, with an ulp of 2^-53. The tail beyond a table is
-        below 2^-100.
+        Such a table is a running sum, with an ulp of 2^-53. The tail beyond it is below 2^-100.
         """
         steps = scales[np.isfinite(scales)] / self.granularity
         entries = 2.0 * _REACH * steps + 20.0
-        return float(np.sum(entries * np.where(steps <= _MOST_EXACT, 2.0**-63, 2.0**-51)))
+        return float(np.sum(entries * np.where(steps <= _MOST_EXACT, 0.0, 2.0**-51)))
 
 
 LAW = DiscreteGaussian
 
 
 def _thresholds(sigma: float) -> Words:
-    """Distribution function at -reach, ..., reach - 1, in units of 2^-64, rounded down.
+    """Distribution function at -reach, ..., reach - 1, in units of 2^-64, off by less than 1.
 
     With ``q = exp(-1 / (2 sigma^2))`` the weights obey ``w(k + 1) = w(k) q^(2 k + 1)``. In k steps
     the rounding of each product adds up to less than k^2 units of 2^-256.
@@ -153,6 +163,64 @@ def _thresholds(sigma: float) -> Words:
         below += weights[abs(at - reach)]
         table[at] = min((below << 64) // total, 2**64 - 1)
     return table
+
+
+def _doubtful(table: Words, slack: int) -> Words:
+    """Return where words begin to be, and cease to be, too close to each entry to decide.
+
+    An entry is off by less than 1, so a word decides unless it is within 1 of the entry. An odd
+    place among these ends is undecided, an even one is twice the number of entries below.
+    """
+    most = np.uint64(2**64 - 1)
+    begin = table - np.minimum(table, np.uint64(slack))
+    end = table + np.minimum(most - table, np.uint64(slack + 1))
+    ends = np.maximum.accumulate(np.stack((begin, end), axis=1).ravel())
+    full = np.flatnonzero(most - table <= np.uint64(slack))  # nothing decides from here on
+    return ends if not full.size else ends[: 2 * full[0] + 1]
+
+
+def decided(word: int, sigma: float, more: More) -> int:
+    """Return the least k with U < P(noise <= k), for a uniform U whose first 64 bits are `word`.
+
+    Further bits are fetched, and sums worked out more precisely, until those known decide.
+    """
+    known, size, bits = word, 64, 256
+    while (found := _place(known, size, sigma, bits)) is None:
+        known, size, bits = known << 64 | int(more(1)[0]), size + 64, bits + 128
+    return found
+
+
+def _place(known: int, size: int, sigma: float, bits: int) -> int | None:
+    """Return the value of all U between known and known + 1, times 2^-size; None if there are more.
+
+    Weights lie between two integers times 2^-bits, and the tails beyond the reach below a geometric
+    series.
+    """
+    reach = math.ceil(sigma * math.sqrt(2.0 * math.log(2.0) * bits)) + 8
+    with localcontext(prec=bits // 3 + 20):
+        q = int((-1 / (2 * Decimal(sigma) ** 2)).exp() * 2**bits)
+    low, ratio = [1 << bits], max(q - 1, 0)
+    square = ratio * ratio >> bits
+    for _ in range(reach):
+        low.append(low[-1] * ratio >> bits)
+        ratio = ratio * square >> bits
+    high, ratio = [1 << bits], q + 2
+    square = (ratio * ratio >> bits) + 1
+    for _ in range(reach):
+        high.append((high[-1] * ratio >> bits) + 1)
+        ratio = (ratio * square >> bits) + 1
+    if ratio >= 1 << bits:
+        return None
+    tail = ((high[-1] * ratio) // ((1 << bits) - ratio)) + 1
+    least, most = 2 * sum(low) - low[0], 2 * (sum(high) + tail) - high[0]
+    begin, end = known * least, (known + 1) * most
+    under, above = 0, tail  # bounds on the weight of all values before k
+    for k in range(-reach, reach + 1):
+        under += low[abs(k)]
+        if end <= under << size:
+            return k if begin >= above << size else None
+        above += high[abs(k)]
+    return None
 
 
 def _weights(sigma: float) -> tuple[npt.NDArray[np.int64], FloatArray]:

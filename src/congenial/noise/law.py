@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
 from sys import float_info
@@ -28,6 +29,10 @@ _FOLDER = "congenial.noise"
 _NO_LAWS = {"additive", "law"}
 # Largest number of values of a tabulated half law, and its largest lost tail in nats (2^-60).
 _MOST_TABULATED, _TAIL = 1 << 24, 60 * math.log(2.0)
+
+
+# Returns a number of fresh uniform words, shape (count,).
+More = Callable[[int], Words]
 
 
 class NoiseLaw(Protocol):
@@ -83,10 +88,13 @@ class NoiseLaw(Protocol):
         Values off the grid have probability 0.
         """
 
-    def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64 | np.float64]:
+    def draw(
+        self, words: Words, scales: FloatArray, more: More
+    ) -> npt.NDArray[np.int64 | np.float64]:
         """Noise of shape (rows, n) from words of shape (rows, n * words_per_entry).
 
-        int64 on the integers, float64 that is exactly on the grid otherwise.
+        int64 on the integers, float64 that is exactly on the grid otherwise. `more` is asked for
+        further words where those of an entry do not decide its noise.
         """
 
     def sampling_error(self, scales: FloatArray) -> float:

@@ -138,7 +138,7 @@ def draw_noise(mechanism: Additive, rows: int, rng: Randomness) -> FloatArray:
     """Independent noise, shape (rows, n), 0 where not measured."""
     width = mechanism.n * mechanism.noise.words_per_entry
     words = rng.bits(rows * width).reshape(rows, width)
-    return np.asarray(mechanism.noise.draw(words, mechanism.scales), dtype=np.float64)
+    return np.asarray(mechanism.noise.draw(words, mechanism.scales, rng.bits), dtype=np.float64)
 
 
 def checked_values(

@@ -13,6 +13,8 @@ LAPLACE = 1
 GAUSSIAN = 2
 # Codes of sums of several one-sided geometric variables, upwards or downwards from zero.
 GEOMETRIC_SUM = 3
+# Marks noise that the words of its entry do not decide.
+UNDECIDED = np.iinfo(np.int64).min
 
 
 @njit(inline="always")
@@ -38,21 +40,44 @@ def log_ratio(kind, inverse, center, u):
     return -inverse if u >= center else inverse
 
 
+@njit(inner=True)
+def _whole_part(word, scale, slack):
+    """Return floor(-scale log U) for a uniform U whose first 64 bits are `word`; -1 if undecided.
+
+    U lies between word and word + 1, times 2^-64. The conversion, the logarithm and the product are
+    together off by less than ``2^-50 x + 2^-51 scale``, if the logarithm is within 2 ulp.
+    """
+    w = float(word)
+    if w < 1.0:
+        return -1.0
+    x = -scale * np.log((w + 1.0) * 2.0**-64)
+    off = slack * (x * 2.0**-50 + scale * 2.0**-51)
+    low = np.floor(max(x - off, 0.0))
+    return low if low == np.floor(x + off + slack * scale / w) else -1.0
+
+
 @njit()
-def two_sided_geometric(words: np.ndarray, scales: np.ndarray, out: np.ndarray) -> None:
+def two_sided_geometric(
+    words: np.ndarray, scales: np.ndarray, slack: float, out: np.ndarray
+) -> int:
     """Fill `out` (r, n) with discrete Laplace noise, from two uniform words for each entry.
 
     `words` is uint64 (r, 2n); `scales` is float64 (n,). Each value is the difference of two
-    geometric variables floor(-scale * log U), U uniform on the 2^64 grid in (0, 1]; an entry
-    whose scale is inf keeps its value.
+    geometric variables floor(-scale log U), U uniform. An entry whose scale is inf keeps its value.
+    Entries that their words do not decide become `UNDECIDED`; returns their number. With a larger
+    `slack` than 1, more are left undecided.
     """
     rows, n = out.shape
+    undecided = 0
     for r in range(rows):
         for i in range(n):
             if scales[i] == np.inf:
                 continue
-            u = (float(words[r, 2 * i]) + 1.0) * 2.0**-64
-            v = (float(words[r, 2 * i + 1]) + 1.0) * 2.0**-64
-            g = np.floor(-scales[i] * np.log(u))
-            h = np.floor(-scales[i] * np.log(v))
-            out[r, i] = np.int64(g) - np.int64(h)
+            g = _whole_part(words[r, 2 * i], scales[i], slack)
+            h = _whole_part(words[r, 2 * i + 1], scales[i], slack)
+            if g < 0.0 or h < 0.0:
+                out[r, i] = UNDECIDED
+                undecided += 1
+            else:
+                out[r, i] = np.int64(g) - np.int64(h)
+    return undecided
