@@ -57,9 +57,9 @@ def test_equalities_link_entries_with_coefficients_of_one_size():
         assert moving_together(resolved).one_line == one_line
     table = resolve_invariant(cg.linear(SQUARE, SQUARE @ np.ones(4)), 4)
     assert sets_of(table) == ([[0, 1, 2, 3]], True)
-    both = cg.Workload.of(cg.Table({"a": "xy", "b": "uv"}), [("a",), ("b",)])
-    pins = [both.index(a=a) for a in "xy"] + [both.index(b=b) for b in "uv"]
-    crossing = resolve_invariant(cg.consistent(both) & cg.exactly(pins), len(both), None)
+    both = cg.Workload.of(cg.Table({"a": ("x", "y"), "b": ("u", "v")}), [("a",), ("b",)])
+    margins = [entry for entry in range(len(both)) if entry not in both.cells]
+    crossing = resolve_invariant(cg.consistent(both) & cg.exactly(margins), len(both), both)
     assert sets_of(crossing)[1]
 
 
