@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from congenial.accounting.loss.gaussian_loss import gaussian_epsilon
 from congenial.accounting.loss.inequalities import (
     NONE,
     PROVED,
@@ -394,6 +395,10 @@ def _guarantee(
         rho = worst
         base = zcdp_epsilon(rho, delta)
         epsilon = zcdp_epsilon(rho, delta, whole_orders=whole)
+        if not noise.discrete and source != WHOLE and rho > 0.0 and delta < 1.0:
+            # real Gaussian noise, given equalities or projected: `proofs/equalities.md`
+            exact = gaussian_epsilon(sigma=1.0, delta=delta, sensitivity=math.sqrt(2.0 * rho))
+            base = epsilon = min(epsilon, exact)
     gamma = 1.0 if source == TRIVIAL else epsilon / base - 1.0 if base > 0.0 else 0.0
     if whole:  # close to 0, where machines round differently
         gamma = round(gamma, 9)
