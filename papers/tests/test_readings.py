@@ -33,7 +33,8 @@ def of_first_record(prior, likelihood):
 def compared(prior, mechanism):
     """Largest factor between the posteriors of equation 5.1.
 
-    One report is of the database. The other is of the database with the first record replaced.
+    One report is about the database, the other about it with the first record replaced. The
+    analyst knows which report it is, and the value that replaces the record.
     """
     worst = Fraction(1)
     for output, other in product(OUTPUTS, (0, 1, 2)):
@@ -59,7 +60,7 @@ def drawn(*, known):
 
 
 def test_posteriors_differ_by_the_square_of_the_factor_for_every_prior():
-    """Equation 5.1, where the second posterior takes the replaced record for the true one."""
+    """Equation 5.1, if the first record is replaced by a fixed value and the analyst knows that."""
     for prior, mechanism, ratio in drawn(known=False):
         assert compared(prior, mechanism) <= ratio**2
 
