@@ -248,8 +248,10 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         "single release.",
         f"**Exact conditioning against L2.** With the same noise, exact conditioning has "
         f"{shares[0]} less mean error than the L2 projection at levels 1, 2 and 3 (ε = 0.5, "
-        "continuous noise). proofs/simplex-variance.md proves for such noise that its variance is "
-        "never larger.",
+        "continuous noise). Sums cost no privacy, so both have the same final ε. "
+        "proofs/simplex-variance.md proves for such noise that its variance is never larger. If "
+        "also no count may be negative, conditioning pays for that with privacy, and imaging has "
+        "the smaller error of a zone at equal final ε: docs/choosing.md compares them.",
         "**The printed M_MH column does not follow conditioning's law.** Errors of continuous "
         "noise are proportional to 1/ε for every scale rule. At level 3 the printed values are "
         + ", ".join(f"{r:.2f}" for r in ratios)

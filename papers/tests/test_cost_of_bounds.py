@@ -79,3 +79,50 @@ def test_what_is_refused(wrong):
         pinned_total(0.5, **wrong)
     with pytest.raises(ArgumentError, match="between 0 and 1"):
         pinned_total(1.0, cells=2, total=2)
+
+
+# Largest loss found, over what is claimed: by leaves of each of two parents, and by epsilon.
+FOUND = {
+    (2, 1.0): 0.927,
+    (2, 4.0): 0.715,
+    (5, 1.0): 0.995,
+    (5, 4.0): 0.818,
+    (20, 1.0): 1.000,
+    (20, 4.0): 0.960,
+    (100, 1.0): 1.000,
+    (100, 4.0): 1.000,
+}
+
+
+@pytest.mark.parametrize(("leaves", "epsilon"), FOUND)
+def test_wide_trees_lose_all_that_is_claimed(leaves, epsilon):
+    """Two parents below a pinned total of 1,000; the noise is calibrated to epsilon.
+
+    Losses are those of five moves of a record between tables with most leaves at 0.
+    """
+    tree = cg.Tree.from_parents([-1, 0, 0] + [1] * leaves + [2] * leaves)
+    invariant = cg.consistent(tree) & cg.exactly(0) & cg.nonnegative()
+    noise = cg.calibrate(tree, invariant, epsilon=epsilon, neighbours="substitute")
+    engine = cg.condition(cg.Additive(noise, tree), invariant)
+
+    def table(counts):
+        of_leaf = np.zeros(2 * leaves, dtype=np.int64)
+        of_leaf[list(counts)] = list(counts.values())
+        return tree.roll_up(of_leaf)
+
+    far = leaves  # the first leaf of the second parent
+    pairs = [
+        ({0: 1000}, {0: 999, 1: 1}),
+        ({0: 1000}, {0: 999, far: 1}),
+        ({0: 500, far: 500}, {0: 499, far: 500, far + 1: 1}),
+        ({0: 500, far: 500}, {0: 499, far: 501}),
+        ({far: 1000}, {0: 1, far: 999}),
+    ]
+    most = 0.0
+    for x, y in (tuple(map(table, pair)) for pair in pairs):
+        base = float((np.abs(x - y) / noise.spread).sum())
+        most = max(most, base + abs(engine.log_normalizer(y) - engine.log_normalizer(x)))
+    claim = engine.guarantee("substitute").epsilon
+    assert claim == pytest.approx(epsilon)
+    assert most <= claim * (1 + 1e-9)
+    assert round(most / claim, 3) == FOUND[leaves, epsilon]

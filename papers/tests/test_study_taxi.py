@@ -6,6 +6,7 @@ import arviz as az
 import numpy as np
 import pytest
 
+from congenial import Additive, DiscreteLaplace, condition, consistent
 from congenial.domain.tree import Tree
 from congenial.randomness import seeded
 from papers.studies import taxi, taxi_methods
@@ -22,13 +23,6 @@ def test_exact_errors_match_the_exact_law():
     tree, x = trips()
     cells = taxi_methods.errors(tree, x, 1.0, "integer", 400, seeded(3))
     found = next(c for c in cells if c.method == "exact")
-    from congenial import (
-        Additive,
-        DiscreteLaplace,
-        condition,
-        consistent,
-    )
-
     law = condition(Additive(DiscreteLaplace(1.0), tree), consistent(tree))
     for i, depth in enumerate(range(3)):
         expected = 0.0
@@ -95,3 +89,14 @@ def test_the_largest_r_hat_of_many_settled_entries_passes_the_limit_for_one():
         seen.append(now)
     largest = float(az.rhat(az.convert_to_dataset(np.stack(seen, axis=1)))["x"].max())
     assert 1.01 < largest < taxi_methods.R_HAT
+
+
+def test_how_often_both_printed_ratios_are_reached():
+    """Errors at levels 1 and 2 over that at level 3, whose law is the same for every scale."""
+    tree, x = trips()
+    law = condition(Additive(DiscreteLaplace(1.0, granularity=1 / 32), tree), consistent(tree))
+    errors = taxi_methods.by_level(tree, law.sample(x, 20_000, seeded(5)) - x)
+    for epsilon, least, most in ((0.5, 0.045, 0.065), (1.0, 0.0003, 0.002), (2.0, 0.24, 0.28)):
+        printed = np.array(taxi.PRINTED_MH[epsilon])
+        reached = errors[:, :2] / errors[:, 2:] >= printed[:2] / printed[2]
+        assert least < reached.all(axis=1).mean() < most

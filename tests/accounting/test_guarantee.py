@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
 from congenial.errors import (
     ArgumentError,
     EmptyNeighbourhoodError,
@@ -272,3 +274,39 @@ def test_a_guarantee_is_shown_with_what_it_does_not_protect():
     assert facts(gaussian._repr_html_())["rho (zCDP)"] == f"{gaussian.rho:.6g}"
     added = cg.condition(noise, cg.consistent(PAIR)).guarantee("add-remove")
     assert facts(added._repr_html_())["not protected"] == "nothing is published exactly"
+
+
+@pytest.mark.parametrize("engine", [cg.condition, cg.image])
+@pytest.mark.parametrize("sigma", [0.8, 6.4, 40.0])
+def test_real_gaussian_noise_under_equalities_has_its_exact_epsilon(engine, sigma):
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    noise = cg.Gaussian([np.inf, sigma, sigma, sigma])
+    claim = engine(cg.Additive(noise, tree), cg.consistent(tree) & cg.exactly(0)).guarantee(
+        "substitute"
+    )
+    # the density of the loss, N(rho, 2 rho), integrated on a grid
+    loss = claim.rho + math.sqrt(2 * claim.rho) * np.linspace(-12, 12, 2_000_001)
+    weight = np.exp(-((loss - claim.rho) ** 2) / (4 * claim.rho))
+    spent = float((weight * -np.expm1(np.minimum(claim.epsilon - loss, 0.0))).sum() / weight.sum())
+    assert spent == pytest.approx(1e-6, rel=1e-4)
+    assert claim.epsilon < zcdp_epsilon(claim.rho, 1e-6)
+    assert claim.gamma == 0.0
+
+
+def test_integer_gaussian_noise_loses_more_than_real_noise_and_less_than_is_claimed():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    total = cg.consistent(tree) & cg.exactly(0)
+    scales = [np.inf, 6.4, 6.4]
+    claim = cg.condition(cg.Additive(cg.DiscreteGaussian(scales), tree), total)
+    real = cg.condition(cg.Additive(cg.Gaussian(scales), tree), total)
+    rows = np.array([[9, z, 9 - z] for z in range(-60, 70)])
+    here, there = (np.asarray(claim.log_prob(rows, x)) for x in ([9, 4, 5], [9, 5, 4]))
+
+    def delta(epsilon):
+        return float(np.maximum(0.0, np.exp(here) - np.exp(epsilon + there)).sum())
+
+    stated = claim.guarantee("substitute").epsilon
+    assert stated == pytest.approx(1.0013, abs=1e-4)
+    assert real.guarantee("substitute").epsilon == pytest.approx(0.929, abs=5e-4)
+    # the least epsilon at this delta lies between 0.930 and 0.931
+    assert delta(0.930) > 1e-6 > delta(0.931)

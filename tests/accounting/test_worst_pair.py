@@ -49,11 +49,23 @@ def every_pair(tree, pinned, neighbours, one_sided):
     return {ends: changed for ends, changed in pairs if not pinned[list(changed)].any()}
 
 
-def charge(changed, cost, bounded, source):
+def linked(tree, pinned):
+    """For each node, the nodes that one sum after the other ties to it, without pinned ones."""
+    sets = {v: {v} for v in range(len(tree))}
+    for total in range(len(tree)):
+        members = [total, *np.flatnonzero(tree.parents == total).tolist()]
+        free = [v for v in members if not pinned[v]]
+        if len(members) > 1 and len(free) == 2:
+            joined = sets[free[0]] | sets[free[1]]
+            sets.update(dict.fromkeys(joined, joined))
+    return sets
+
+
+def charge(changed, cost, bounded, sets, source):
     base = float(cost[sorted(changed)].sum())
     if source == TRIVIAL:
         return base, 2 * base
-    alphas = [cost[v] for v in changed if bounded[v]]
+    alphas = [sum(cost[m] for m in sets[v]) for v in changed if bounded[v]]
     if source != PROVED or not alphas:
         return base, base
     return base, float(bounded_loss(base, min(alphas)))
@@ -95,8 +107,9 @@ def test_the_worst_pair_has_the_largest_loss_of_all_pairs(state, neighbours, one
         found = worst_pair(noise, resolved, tree, claim, one_sided=one_sided)
         cost = np.where(pinned, 0.0, 1.0 / noise.scales)
         bounded = charged(replace(resolved, pinned=pinned))
+        sets = linked(tree, pinned)
         charges = {
-            ends: charge(changed, cost, bounded, claim.gamma_source)
+            ends: charge(changed, cost, bounded, sets, claim.gamma_source)
             for ends, changed in pairs.items()
         }
         ends = (found.origin, found.destination)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.accounting.loss.inequalities import PROVED
 from congenial.errors import ArgumentError, InvariantError, PrivacyError, UnsupportedError
 
 TREE = cg.Tree.from_parents([-1, 0, 0])
@@ -56,7 +57,15 @@ def test_conditioning_on_a_union_weighs_its_alternatives() -> None:
     expected = np.array([kept.get(int(v), 0.0) for v in values]) / sum(kept.values())
     np.testing.assert_allclose(probabilities, expected, atol=1e-11)
     assert np.isneginf(released.log_prob([3, 1, 2], X))
-    assert released.guarantee("substitute").gamma == 1.0
+    claim = released.guarantee("substitute")
+    # both leaves follow from the first: proofs/inequalities.md, one line
+    a = np.exp(-2 / 1.5)
+    assert claim.epsilon == pytest.approx(np.log(1 / a + 1 - a))
+    assert claim.gamma_source == PROVED
+    rows = np.array([[3, z, 3 - z] for z in (*range(-30, 1), 2, 3)])
+    near = [(rows[i], rows[j]) for i, j in ((29, 30), (30, 29), (-2, -1), (-1, -2))]
+    losses = [np.subtract(*(released.log_prob(rows, x) for x in pair)).max() for pair in near]
+    assert claim.base_epsilon < max(losses) <= claim.epsilon
     draws = released.sample(X, 2_000, cg.seeded(2))[:, 1]
     assert not np.isin(draws, [1, 4, 5]).any()
 

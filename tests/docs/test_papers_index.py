@@ -25,12 +25,15 @@ ITEMS = {
         *("Definition 1.1", "Definition 1.2", "Theorem 1.3", "Definition 1.4", "Theorem 2.1"),
         *("Algorithm 1", "Table 1", "Table 2", "Figure 1", "Figure 2", "Figure 3", "Example 4.1"),
         *("Example 5.1", "Example 5.2", "Theorem A.1", "Appendix B", "equation 5.2"),
+        *("equation 1.6", "equation 2.2", "P(M ∈ S*) = 0", "equation 5.1", "blowfish"),
+        *("the best γ", "orthogonal decomposition"),
     ),
     "Two Views": (
         *("Propositions 2.1, 2.2", "Example 2.3", "Definition 2.4", "Definitions 2.5, 2.6"),
         *("Proposition 2.7", "Definition 3.1", "Definition 3.2", "Lemma 3.3", "Lemma 3.4"),
         *("Theorem 3.5", "Lemma 3.6", "Lemma 3.7", "Lemma 3.8", "Theorem 3.9", "Lemma 3.10"),
         *("Proposition 4.1", "Table 1", "Tables 2 and 3", "Algorithm 1", "Appendix A"),
+        *("Figures 1, 2, 3", "axiom of choice", "bounded leakage", "causality"),
     ),
 }
 

@@ -8,14 +8,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from congenial.accounting.loss.gaussian_loss import gaussian_epsilon
 from congenial.accounting.loss.inequalities import (
     NONE,
     PROVED,
     TRIVIAL,
     WHOLE,
     Pairs,
+    bounded_loss,
     bounded_pairs,
 )
+from congenial.accounting.loss.together import Together, moving_together, together_in_union
 from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
 from congenial.accounting.neighbours.compared import Compared, compared_by_all, in_records
 from congenial.accounting.neighbours.joint_moves import (
@@ -248,7 +251,8 @@ def union_guarantee(
 
     The release reveals which alternative holds, and neighbours may satisfy different ones. So the
     union is less private than its parts (against Two Views, Theorem 3.5, part 2). It is one public
-    set, which at most doubles the loss (Gong and Meng, Theorem 2.1). Neighbours agree on the
+    set, which at most doubles the loss (Gong and Meng, Theorem 2.1). If all counts follow from one
+    of them, any public set costs less (`proofs/inequalities.md`, one line). Neighbours agree on the
     entries that all alternatives determine together. If no neighbours satisfy different
     alternatives, they also agree on the entries that each alternative determines.
     """
@@ -269,6 +273,11 @@ def union_guarantee(
         check_neighbours(found, counted, neighbours)
         whole = replace(whole, pinned=hull(found).pinned)
     stated = _guarantee(mechanism, whole, neighbours, TRIVIAL, 0.0)
+    if grid == change and together_in_union(alternatives).one_line:
+        base = stated.base_epsilon
+        loss = float(bounded_loss(base, base))
+        gamma = loss / base - 1.0 if base > 0.0 else 0.0
+        stated = replace(stated, epsilon=loss, gamma=gamma, gamma_source=PROVED)
     text = f"datasets that satisfy {'the same' if apart else 'an'} alternative of the invariant"
     if "agree" in stated.covered:
         text += " and agree on everything that is published exactly"
@@ -306,17 +315,19 @@ def conditioned_pairs(
 ) -> Pairs:
     """Cost of bounds for pure noise, for every pair of neighbours; `conditioned_guarantee`."""
     change, counted = mechanism.per_record, mechanism.counted or resolved.counted
+    together = moving_together(resolved)
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)
     # a pinned query never changes between neighbours, whatever its noise
     cost = np.where(resolved.pinned, 0.0, change / mechanism.scales)
     joint = forced_moves(cost, resolved, counted, neighbours)
-    return _pairs(mechanism, cost, resolved, neighbours, joint, one_sided=False)
+    return _pairs(mechanism, cost, resolved, together, neighbours, joint, one_sided=False)
 
 
 def _pairs(
     mechanism: Additive,
     cost: FloatArray,
     resolved: ResolvedInvariant,
+    together: Together,
     neighbours: Neighbours,
     joint: JointMoves | None,
     *,
@@ -331,7 +342,7 @@ def _pairs(
         if joint.largest > 1:
             # if changes differ in size, a bound may stop a change after one step of the grid
             cost, change = cost * grid / change, grid
-    return bounded_pairs(cost, through, resolved, change=change, grid=grid)
+    return bounded_pairs(cost, through, resolved, together, change=change, grid=grid)
 
 
 def _guarantee(
@@ -351,6 +362,7 @@ def _guarantee(
             "(1 by default)."
         )
     counted = mechanism.counted or resolved.counted
+    given = resolved
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)
     cost, power = change / mechanism.scales, 1
     if noise.measure == "zcdp":
@@ -372,7 +384,10 @@ def _guarantee(
         base, delta = worst, 0.0
         epsilon = (1.0 + (source == TRIVIAL)) * base
         if source == PROVED:
-            pairs = _pairs(mechanism, cost, resolved, neighbours, joint, one_sided=one_sided)
+            together = moving_together(given)
+            pairs = _pairs(
+                mechanism, cost, resolved, together, neighbours, joint, one_sided=one_sided
+            )
             base = max(base, pairs.worst)
             epsilon = max(base, pairs.loss())
             if epsilon >= 2.0 * base * (1.0 - ROUNDING):
@@ -381,6 +396,10 @@ def _guarantee(
         rho = worst
         base = zcdp_epsilon(rho, delta)
         epsilon = zcdp_epsilon(rho, delta, whole_orders=whole)
+        if not noise.discrete and source != WHOLE and rho > 0.0 and delta < 1.0:
+            # real Gaussian noise, given equalities or projected: `proofs/equalities.md`
+            exact = gaussian_epsilon(sigma=1.0, delta=delta, sensitivity=math.sqrt(2.0 * rho))
+            base = epsilon = min(epsilon, exact)
     gamma = 1.0 if source == TRIVIAL else epsilon / base - 1.0 if base > 0.0 else 0.0
     if whole:  # close to 0, where machines round differently
         gamma = round(gamma, 9)

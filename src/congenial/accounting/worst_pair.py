@@ -8,6 +8,7 @@ import numpy as np
 
 from congenial.accounting.guarantee import POST_PROCESSED, TWO_BINS, Guarantee
 from congenial.accounting.loss.inequalities import PROVED, TRIVIAL, Pairs, bounded_loss, charged
+from congenial.accounting.loss.together import moving_together
 from congenial.accounting.neighbours.leeway import with_implied
 from congenial.accounting.neighbours.single_moves import (
     WorstMove,
@@ -53,7 +54,8 @@ def worst_pair(
     References
     ----------
     `proofs/inequalities.md`, the theorem: the loss of a pair rises with its loss without the
-    bounds, and falls with the smallest change over scale among its entries whose bounds count.
+    bounds, and falls with the smallest change over scale among its entries whose bounds count,
+    summed over the entries that move together.
     """
     if guarantee.gamma_source in (POST_PROCESSED, TWO_BINS):
         resolved = resolved.exact_part
@@ -63,9 +65,10 @@ def worst_pair(
             "out; use a tree without linear conditions."
         )
     grid, change = mechanism.granularity, mechanism.per_record
+    together = moving_together(resolved)
     resolved = with_implied(resolved, tree, grid=grid, change=change)
     cost = np.where(resolved.pinned, 0.0, change / mechanism.scales)
-    search = _Search(mechanism, resolved, tree, guarantee, one_sided, cost)
+    search = _Search(mechanism, resolved, tree, guarantee, one_sided, cost, together.sum(cost))
     moves = guarantee.moves
     known, pairs = (None, None) if moves is None else (moves.worst, moves.pairs)
     # a zCDP guarantee is the rho of the costliest pair, converted to epsilon
@@ -91,6 +94,7 @@ class _Search:
     guarantee: Guarantee
     one_sided: bool
     cost: FloatArray
+    summed: FloatArray  # shape (n,): The same, summed over the entries that move together.
 
     def charged(self, known: WorstMove | None, weight: FloatArray) -> WorstPair:
         """Return a known pair, or that of the largest weight, with its loss in the guarantee."""
@@ -110,7 +114,7 @@ class _Search:
         elif guarantee.gamma_source == PROVED:
             counts = changed[charged(self.resolved, grid)[changed]]
             if counts.size:
-                alpha = float(self.cost[counts].min())
+                alpha = float(self.summed[counts].min())
                 loss = float(bounded_loss(base, alpha, self.mechanism.per_record / grid))
         return WorstPair(move.origin, move.destination, int(changed.size), base, loss)
 
@@ -118,7 +122,8 @@ class _Search:
         """First entry whose worst pair is charged the most."""
         losses = bounded_loss(pairs.base, pairs.alpha, pairs.steps)
         at = int(np.flatnonzero(losses >= losses.max() * (1.0 - CLOSE))[0])
-        here = charged(self.resolved, self.mechanism.granularity) & (self.cost == pairs.alpha[at])
+        here = charged(self.resolved, self.mechanism.granularity)
+        here &= self.summed == pairs.alpha[at]
         neighbours, one_sided = self.guarantee.neighbours, self.one_sided
         through = costs_through(
             self.cost, self.resolved, self.tree, neighbours, one_sided=one_sided

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from congenial.accounting.loss.inequalities import Pairs, sorted_pairs
+from congenial.accounting.loss.together import moving_together
 from congenial.accounting.neighbours.joint_moves import JointMoves, forced_moves
 from congenial.accounting.neighbours.leeway import with_implied
 from congenial.accounting.neighbours.single_moves import Neighbours, changed_entries, worst_move
@@ -52,7 +53,8 @@ def joint_pairs(
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
     cost = np.where(resolved.pinned, 0.0, rate[tree.level])
     through = np.where(joint.changes, worst, -np.inf)
-    return sorted_pairs(cost, through, counts, steps=1.0)
+    summed = moving_together(resolved).sum(cost)
+    return sorted_pairs(summed, through, counts, steps=1.0)
 
 
 def level_units(

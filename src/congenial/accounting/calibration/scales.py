@@ -84,8 +84,8 @@ def calibrate(
     If fixed sums let only several records move at once, a level's scale is proportional to the
     largest change of a move there, and the costliest move spends the whole budget. Bounds raise the
     loss of conditioning as `proofs/inequalities.md` proves; bisection finds the sum of budgets
-    whose loss is `epsilon`. With one pinned total, nonnegative counts and epsilon = 1 that sum is
-    log((e + 1) / 2) = 0.62.
+    whose loss is `epsilon`. With one pinned total, three or more nonnegative counts and epsilon = 1
+    that sum is log((e + 1) / 2) = 0.62; with two counts it is 0.78.
 
     The scale is the mean absolute error of Laplace noise; discrete Laplace noise has a slightly
     smaller one. `goal_split` gives the split of a goal.

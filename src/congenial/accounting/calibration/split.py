@@ -12,11 +12,12 @@ import numpy as np
 from congenial.accounting.calibration.level_units import LevelUnits, joint_pairs, level_units
 from congenial.accounting.calibration.target import Target
 from congenial.accounting.loss.inequalities import Pairs, charged, sorted_pairs
+from congenial.accounting.loss.together import Together, moving_together
 from congenial.accounting.neighbours.single_moves import Neighbours, costs_through
 from congenial.domain.tree import Tree
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Invariant, resolve_invariant
-from congenial.types import BoolArray, FloatArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 # Shares are multiples of 1 / UNITS, so that machines that round differently find the same shares.
 UNITS = 10_000
@@ -117,7 +118,8 @@ def pairs_by_share(
 
     Its cost does not grow with the number of siblings that are alike.
     """
-    proved = not (charge_bounds and resolved.n_inequalities)
+    together = moving_together(resolved)
+    proved = not (charge_bounds and resolved.n_inequalities) or together.one_line
     counts = np.zeros(len(tree), dtype=np.bool_)
     if charge_bounds and resolved.has_inequalities and proved:
         counts = charged(resolved)
@@ -125,28 +127,50 @@ def pairs_by_share(
     if joint is not None:
         known = counts if proved else None
         return lambda share: joint_pairs(changes, joint, share, resolved, tree, known)
-    folded = _Folded(tree, resolved, counts)
+    sizes, kind = _sizes(tree, together)
+    folded = _Folded(tree, resolved, counts, kind)
     if not resolved.equalities[1].size:
         folded = _fold(folded)
     units = 2.0 if neighbours == "substitute" else 1.0
 
     def pairs(share: FloatArray) -> Pairs:
-        cost = np.where(folded.resolved.pinned, 0.0, share[folded.tree.level] / units)
+        each = share / units
+        cost = np.where(folded.resolved.pinned, 0.0, each[folded.tree.level])
         through = costs_through(cost, folded.resolved, folded.tree, neighbours)
         if not proved:
             return Pairs(float(through.max()), np.zeros(0), np.zeros(0), 0.0)
-        return sorted_pairs(cost, through, folded.counts, steps=1.0)
+        summed = (sizes @ each)[folded.size]
+        return sorted_pairs(summed, through, folded.counts, steps=1.0)
 
     return pairs
 
 
+def _sizes(tree: Tree, together: Together) -> tuple[FloatArray, IntArray]:
+    """Count the nodes that move together with each node, by level.
+
+    Returns the distinct counts, shape (k, depth), and those of each node, shape (n,).
+    """
+    alone = np.eye(tree.depth)
+    many = np.bincount(together.first, minlength=len(tree))[together.first] > 1
+    if not many.any():
+        return alone, np.asarray(tree.level)
+    sets, at = np.unique(together.first[many], return_inverse=True)
+    inside = np.zeros((sets.size, tree.depth))
+    np.add.at(inside, (at.ravel(), tree.level[many]), 1.0)
+    distinct, kind = np.unique(inside, axis=0, return_inverse=True)
+    of_node = tree.level.copy()
+    of_node[many] = tree.depth + kind.ravel()[at.ravel()]
+    return np.concatenate((alone, distinct)), of_node
+
+
 @dataclass(frozen=True)
 class _Folded:
-    """A tree, its invariant, and the nodes whose bounds count, shape (n,)."""
+    """A tree, its invariant, the nodes whose bounds count, and kinds of sets; shape (n,)."""
 
     tree: Tree
     resolved: ResolvedInvariant
     counts: BoolArray
+    size: IntArray  # The row of `_sizes` of each node.
 
 
 def _fold(whole: _Folded) -> _Folded:
@@ -161,7 +185,7 @@ def _fold(whole: _Folded) -> _Folded:
     keep = np.ones(n, dtype=np.bool_)
     for depth in range(tree.depth - 1, -1, -1):
         nodes = np.flatnonzero(tree.level == depth)
-        marks = np.stack((below[nodes], pinned[nodes], whole.counts[nodes]))
+        marks = np.stack((below[nodes], pinned[nodes], whole.counts[nodes], whole.size[nodes]))
         _, kind = np.unique(marks, axis=1, return_inverse=True)
         kind = kind.ravel()
         if int(kind.max()) >= _MOST_KINDS:
@@ -179,4 +203,5 @@ def _fold(whole: _Folded) -> _Folded:
     place = np.append(np.cumsum(keep) - 1, -1)
     small = Tree.from_parents(place[tree.parents[keep]])
     resolved = resolve_invariant(Invariant(()), len(small), small)
-    return _Folded(small, replace(resolved, pinned=pinned[keep]), whole.counts[keep])
+    pins = replace(resolved, pinned=pinned[keep])
+    return _Folded(small, pins, whole.counts[keep], whole.size[keep])

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.loss.bisection import bisected
+from congenial.accounting.loss.together import Together
 from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray
@@ -43,7 +44,12 @@ def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) 
 
 
 def charged(resolved: ResolvedInvariant, grid: float = 1.0) -> BoolArray:
-    """Entries that are not pinned, with a finite bound that other bounds do not imply."""
+    """Entries that are not pinned, with a finite bound that other bounds do not imply.
+
+    Inequalities are charged on one line only, where each is a bound of every entry.
+    """
+    if resolved.n_inequalities:
+        return np.asarray(~resolved.pinned)
     low, high = np.ceil(resolved.lo / grid), np.floor(resolved.hi / grid)
     counts = np.isfinite(low) & ~_implied(low, resolved)
     counts |= np.isfinite(high) & ~_implied(-high, resolved)
@@ -81,8 +87,8 @@ class Pairs:
 
     worst: float  # Largest loss without the bounds.
     base: FloatArray  # shape (k,): Largest loss without bounds of the pairs that change an entry.
-    # shape (k,), ascending: Change over scale of such entries, whose bounds count, or a grid step
-    # over scale if changes differ in size.
+    # shape (k,), ascending: Change over scale of such entries, whose bounds count, summed over the
+    # entries that move together with each; a grid step over scale if changes differ in size.
     alpha: FloatArray
     steps: float  # As for `bounded_loss`; 0 if nothing is proved.
 
@@ -108,21 +114,25 @@ def bounded_pairs(
     cost: FloatArray,
     through: FloatArray,
     resolved: ResolvedInvariant,
+    together: Together,
     *,
     change: float,
     grid: float,
 ) -> Pairs:
     """Sort neighbouring pairs by the loss that the invariant's bounds can add."""
     worst = float(through.max(initial=0.0))
-    if resolved.n_inequalities or grid == 0.0:
+    if grid == 0.0 or (resolved.n_inequalities and not together.one_line):
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
-    return sorted_pairs(cost, through, charged(resolved, grid), steps=change / grid)
+    return sorted_pairs(together.sum(cost), through, charged(resolved, grid), steps=change / grid)
 
 
 def sorted_pairs(
     cost: FloatArray, through: FloatArray, counts: BoolArray, *, steps: float
 ) -> Pairs:
-    """Sort neighbouring pairs by the loss that given bounds can add."""
+    """Sort neighbouring pairs by the loss that given bounds can add.
+
+    The cost of an entry is summed over the entries that move together with it.
+    """
     counts = counts & np.isfinite(through)
     alpha, at = np.unique(cost[counts], return_inverse=True)
     base = np.zeros(alpha.size)
