@@ -93,7 +93,7 @@ def test_the_final_epsilon_and_delta_are_as_asked(epsilon, delta, neighbours):
     # what is told of the noise, and what the draw adds, fit into delta
     assert zcdp_epsilon(found.rho, model.delta) == pytest.approx(found.epsilon)
     assert with_sampler_error(epsilon, model.delta, found.sampler_error) <= delta
-    assert found.sampler_error > 0.0
+    assert found.sampler_error == 0.0
 
 
 def test_levels_share_rho():
@@ -197,12 +197,6 @@ def test_a_numerical_error_beyond_delta_is_refused():
     assert guaranteed(model).delta == 1e-8
     with pytest.raises(PrivacyError, match="ask for a larger delta"):
         claim(model, 1e-7)
-
-
-def test_a_million_counts_leave_room_for_a_small_delta():
-    """The numerical error of each is multiplied by their number."""
-    error = cg.DiscreteGaussian(12.0).sampling_error(np.full(1_000_000, 12.0))
-    assert with_sampler_error(1.0, 0.0, error) < 0.02 * 1e-8
 
 
 def test_noise_too_wide_to_draw_is_refused_with_the_plan():

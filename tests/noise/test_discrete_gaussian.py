@@ -8,6 +8,7 @@ from scipy import stats
 
 from congenial.errors import UnsupportedError
 from congenial.noise.discrete_gaussian import DiscreteGaussian
+from congenial.randomness import seeded
 
 WORDS = np.random.default_rng(9).integers(0, 2**64, (20_000, 1), dtype=np.uint64)
 
@@ -26,7 +27,7 @@ def p_value(drawn, sigma, granularity):
 @pytest.mark.parametrize(("sigma", "granularity"), [(1.5, 1.0), (6.0, 0.25), (9000.0, 1.0)])
 def test_draws_follow_the_law_and_fail_at_a_scale_30_percent_off(sigma, granularity):
     scale = np.array([sigma * granularity])
-    drawn = DiscreteGaussian(scale, granularity).draw(WORDS, scale)[:, 0]
+    drawn = DiscreteGaussian(scale, granularity).draw(WORDS, scale, seeded(1).bits)[:, 0]
     assert (drawn % granularity == 0).all()
     assert p_value(drawn, sigma, granularity) > 1e-6
     assert max(p_value(drawn, f * sigma, granularity) for f in (0.7, 1.3)) < 1e-6
@@ -46,4 +47,4 @@ def test_probabilities_add_up_and_have_the_stated_variance(sigma):
 def test_noise_too_wide_for_a_table_is_refused():
     scale = np.array([2.0**21])
     with pytest.raises(UnsupportedError, match="beyond 2\\^20 steps"):
-        DiscreteGaussian(scale).draw(WORDS, scale)
+        DiscreteGaussian(scale).draw(WORDS, scale, seeded(1).bits)

@@ -32,7 +32,7 @@ def test_ratios_of_weights_are_those_of_the_laws(u):
 def test_each_value_is_the_difference_of_two_words():
     words = np.random.default_rng(5).integers(0, 2**64, (50, 6), dtype=np.uint64)
     out = np.full((50, 3), 77)
-    laws.two_sided_geometric(words, np.array([0.3, np.inf, 40.0]), out)
+    assert laws.two_sided_geometric(words, np.array([0.3, np.inf, 40.0]), 1.0, out) == 0
     assert (out[:, 1] == 77).all()
     for column, scale in ((0, 0.3), (2, 40.0)):
         steps = [
@@ -42,10 +42,20 @@ def test_each_value_is_the_difference_of_two_words():
         assert out[:, column].tolist() == [g - h for g, h in steps]
 
 
+def test_words_that_decide_nothing_are_marked_and_counted():
+    boundary = int(math.exp(-0.5) * 2**64)  # between 0 and 1 at a scale of 2
+    words = np.array([[0, 5], [boundary, 5], [2**63, 2**64 - 1]], dtype=np.uint64)
+    out = np.zeros((3, 1), dtype=np.int64)
+    assert laws.two_sided_geometric(words, np.array([2.0]), 1.0, out) == 2
+    assert (out[:2, 0] == laws.UNDECIDED).all() and out[2, 0] == 1
+    # with much more slack no word decides
+    assert laws.two_sided_geometric(words, np.array([2.0]), 2.0**60, out) == 3
+
+
 def test_the_law_is_discrete_laplace_and_no_wider():
     words = np.random.default_rng(6).integers(0, 2**64, (20_000, 2), dtype=np.uint64)
     out = np.zeros((20_000, 1), dtype=np.int64)
-    laws.two_sided_geometric(words, np.array([2.0]), out)
+    assert laws.two_sided_geometric(words, np.array([2.0]), 1.0, out) == 0
     values = np.clip(out[:, 0], -8, 8)
     seen = np.bincount(values + 8, minlength=17)
 
