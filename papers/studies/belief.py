@@ -33,6 +33,7 @@ from papers.claims.congenial_dp import (
 from papers.claims.cost_of_bounds import CostOfBounds, pinned_total
 from papers.claims.draws import Draws, nearest
 from papers.claims.postulates import POSTULATES, Worlds, broken
+from papers.studies.looks import BLUE, ORANGE, epsilon_axis, frame, legend_below, line
 from papers.studies.study import Study, replicates
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 CELLS = (2, 3, 4)
 TOTALS = tuple(range(1, 9))
+# Totals that have a line in the figure; a total of 1 costs nothing.
+_DRAWN = (2, 4, 8)
 WORLDS = (0, 1, 2, 3)
 CORE = frozenset({0, 1, 2})
 
@@ -144,7 +147,12 @@ def run(seed: int, effort: float) -> Study:
                 partial(_bars, sources),
                 size=(7.0, 3.0),
             ),
-            Figure("gamma", "What one pinned total costs", lambda canvas: _draw(canvas, costs)),
+            Figure(
+                "gamma",
+                "What one pinned total costs",
+                lambda canvas: _draw(canvas, costs),
+                size=(8.0, 3.6),
+            ),
         ),
         tuple(_topic(verdicts, items) for items in _TOPICS),
     )
@@ -405,10 +413,10 @@ def _bars(sources: Exhibit, canvas: Canvas) -> None:
     axes = canvas.subplots()
     names = [str(name) for name in sources.column("who says so")]
     before = [0] * len(names)
-    for column, colour in (("held", "#0b5d8a"), ("refuted", "#b5541c")):
+    for column, colour, ink in (("held", BLUE, "white"), ("refuted", ORANGE, "black")):
         counts = [int(str(cell)) for cell in sources.column(column)]
         bars = axes.barh(names, counts, left=before, color=colour, label=column)
-        axes.bar_label(bars, [str(c) if c else "" for c in counts], label_type="center", color="w")
+        axes.bar_label(bars, [str(c) if c else "" for c in counts], label_type="center", color=ink)
         before = counts
     axes.invert_yaxis()
     axes.set_xlabel("statements")
@@ -416,16 +424,17 @@ def _bars(sources: Exhibit, canvas: Canvas) -> None:
 
 
 def _draw(canvas: Canvas, costs: dict[tuple[float, int, int], CostOfBounds]) -> None:
-    axes = canvas.subplots()
-    for i, cells in enumerate(CELLS):
-        # a total of 1 costs nothing
-        for total, style in ((TOTALS[1], ":"), (TOTALS[-1], "-")):
-            values = [costs[eps, cells, total].gamma for eps in EPSILONS]
-            label = f"{cells} cells, total {total}"
-            axes.plot(EPSILONS, values, style, color=f"C{i}", marker="o", label=label)
-    bound = "bound, log(2 e^epsilon - 1) / epsilon - 1"
-    axes.plot(EPSILONS, [_limit(eps) for eps in EPSILONS], "k--", label=bound)
-    axes.set_xscale("log")
-    axes.set_xlabel("epsilon")
-    axes.set_ylabel("gamma")
-    axes.legend(fontsize="small")
+    """Draw gamma by epsilon: a panel for each number of cells, a line for each total."""
+    panels = canvas.subplots(1, len(CELLS), sharey=True)
+    along = [EPSILONS[0] * (EPSILONS[-1] / EPSILONS[0]) ** (k / 100) for k in range(101)]
+    for panel, cells in zip(panels, CELLS, strict=True):
+        panel.plot(along, [_limit(epsilon) for epsilon in along], color="0.45", label="bound")
+        for place, total in enumerate(_DRAWN):
+            values = [costs[epsilon, cells, total].gamma for epsilon in EPSILONS]
+            panel.plot(EPSILONS, values, label=f"total {total}", **line(place))
+        panel.set_title(f"{cells} cells", fontsize="medium")
+        panel.set_ylim(bottom=0)
+        epsilon_axis(panel, EPSILONS)
+        frame(panel)
+    panels[0].set_ylabel("γ: share by which\nthe loss exceeds ε")
+    legend_below(canvas, panels[0], len(_DRAWN) + 1)
