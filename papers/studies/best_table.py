@@ -443,6 +443,8 @@ def _draw(canvas: Canvas, shown: list[tuple[World, Exhibit]]) -> None:
         frame(panel)
         panel.set_title(world.title.replace(", race", ",\nrace"), fontsize=9)
         panel.legend(fontsize=7, frameon=False, loc="lower left", ncols=2)
+    low, high = panels[0].get_ylim()
+    panels[0].set_ylim(low - 0.2 * (high - low), high)  # room for legends
     for panel in panels[len(several) :]:
         panel.set_axis_off()
     canvas.supylabel(

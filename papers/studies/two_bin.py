@@ -370,4 +370,4 @@ def _losses(canvas: Canvas, table: Exhibit) -> None:
     axes.set_xlabel("β, the weight of its own noise that the first bin keeps")
     axes.set_ylabel("loss over ε")
     frame(axes)
-    legend_below(canvas, axes, 4)
+    legend_below(canvas, axes, 2)
