@@ -395,7 +395,7 @@ def _curves(canvas: Canvas, rates: list[Rates], chains: list[FloatArray]) -> Non
             )
             ends = 100 * float(chain.min()), 100 * float(chain.max())
             axes.plot(
-                [TILDE + 0.012 * (2 * place - 1)] * 2,
+                [TILDE + 0.02 * (2 * place - 1)] * 2,
                 ends,
                 color=looks["color"],
                 linewidth=5,
@@ -406,8 +406,8 @@ def _curves(canvas: Canvas, rates: list[Rates], chains: list[FloatArray]) -> Non
         axes.plot([TILDE], [at], "k*", markersize=10, zorder=5, label=f"printed, {at:.2f}%")
         axes.set_title("cells at least 0" if bounded else "totals alone", fontsize="medium")
         axes.set_xlabel("ε̃ of the proposal")
-        axes.set_ylim(bottom=0)
         frame(axes)
+    panels[0].set_ylim(bottom=0)
     panels[0].set_ylabel("proposals accepted, %")
     legend_below(canvas, panels[1], 3)
 
@@ -420,7 +420,7 @@ def _paths(canvas: Canvas, traces: list[Trace], table: IntArray) -> None:
         for c, ax in enumerate(down):
             values = trace.cells[:, 1 - c]
             if trace.rates.size == 1:  # exact draws: nothing connects one with the next
-                ax.plot(values, ",", color=BLUE, alpha=0.5)
+                ax.plot(values, ".", color=BLUE, alpha=0.25, markersize=2, rasterized=True)
             else:
                 ax.plot(values, color=BLUE, linewidth=0.8)
             ax.axhline(int(table[c]), color=ORANGE, linewidth=1.2, linestyle="--")

@@ -164,9 +164,9 @@ def population_figure(canvas: Canvas, table: Exhibit) -> None:
     """Draw the mean error of each method at one final epsilon, by the size of the county."""
     axes = canvas.subplots()
     shown = {
-        "noise, ε = 1": "noise alone, scale 1",
-        "NNL2, ε = 1": "NNL2, noise of scale 1",
-        AT_FINAL: f"exact conditioning, noise of scale {scale_of(FINAL, bounded=True):.3g}",
+        "noise, ε = 1": "noise alone (scale 1)",
+        "NNL2, ε = 1": "NNL2 (scale 1)",
+        AT_FINAL: f"exact conditioning (scale {scale_of(FINAL, bounded=True):.3g})",
     }
     classes = list(dict.fromkeys(table.column("population")))
     for place, (method, label) in enumerate(shown.items()):
