@@ -159,6 +159,7 @@ def run(seed: int, effort: float) -> Study:
                 "What one pinned total costs",
                 lambda canvas: _draw(canvas, costs),
                 size=(8.0, 3.6),
+                note="The bound is that of a loss of ln(2 exp(ε) - 1).",
             ),
         ),
         tuple(_topic(verdicts, items) for items in _TOPICS),
