@@ -36,6 +36,8 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 FloatArray = npt.NDArray[np.float64]
 
 BEFORE, KEPT, MOVED, FAINT, INK = "#8a8f98", "#0b5d8a", "#b5541c", "#d5d9de", "#22262b"
+# Beside KEPT in one panel; lighter, so that they differ in grey.
+PALE = "#eba66b"
 STYLE = {
     "svg.hashsalt": "congenial",
     "font.family": "DejaVu Sans",
@@ -124,16 +126,9 @@ def _city(
 def zones() -> Figure:
     """One borough of the demo's release with seed 1: released counts, intervals, true counts."""
     counts = sources.taxi()
-    with TemporaryDirectory() as place:
-        taxi = Path(place, "taxi")
-        shutil.copytree(
-            EXAMPLES / "taxi", taxi, ignore=shutil.ignore_patterns("release*", "*.parquet")
-        )
-        _quietly(taxi / "build_trips.py")
-        plan = cg.read_plan(taxi / "plan.toml")
-        cg.release(plan, Path(place, "release"), base=taxi, simulate=1)
-        table = cg.read_release(Path(place, "release")).to_pandas()
-        names = pl.read_csv(taxi / "taxi_zone_lookup.csv", infer_schema=False)
+    release = _taxi_release()
+    table = release.to_pandas()
+    names = pl.read_csv(EXAMPLES / "taxi" / "taxi_zone_lookup.csv", infer_schema=False)
     called = dict(zip(names["LocationID"], names["Zone"], strict=True))
     rows = table[(table.Borough == "Staten Island") & (table.level == 2)]
     truth = dict(zip(counts[0].names, counts[1].tolist(), strict=True))
@@ -148,6 +143,27 @@ def zones() -> Figure:
     )
     axis.set(title="Trips from the zones of Staten Island", xlabel="trips in February 2022")
     return figure
+
+
+def errors() -> Figure:
+    """All counts of the demo's release with seed 1: how far off each may be, by level."""
+    figure, axis = plt.subplots(figsize=(9.2, 4.4), layout="constrained")
+    _taxi_release().plot_errors(ax=axis)
+    axis.set_title("The 90% intervals of the trips of New York, by level", loc="left")
+    return figure
+
+
+def _taxi_release() -> cg.Release:
+    """Return the demo's release with seed 1, which is a simulation of the public counts."""
+    with TemporaryDirectory() as place:
+        taxi = Path(place, "taxi")
+        shutil.copytree(
+            EXAMPLES / "taxi", taxi, ignore=shutil.ignore_patterns("release*", "*.parquet")
+        )
+        _quietly(taxi / "build_trips.py")
+        plan = cg.read_plan(taxi / "plan.toml")
+        cg.release(plan, Path(place, "release"), base=taxi, simulate=1)
+        return cg.read_release(Path(place, "release"))
 
 
 def clinics() -> Figure:
@@ -205,23 +221,22 @@ def box() -> Figure:
     """Example 2.3 of Two Views: an apple or a banana in a box, and then no apple."""
     worlds = ("apple and\nbanana", "apple\nalone", "banana\nalone", "nothing")
     before = np.array([0.0, 0.7, 0.3, 0.0])
-    after = {
-        "Revision: there is no apple": (np.array([0, 0, 1.0, 0]), KEPT, "ruled out"),
-        "Update: the apple was taken out": (np.array([0, 0, 0.3, 0.7]), MOVED, "left"),
-    }
-    figure, axes = plt.subplots(1, 3, figsize=(9.6, 2.9), sharey=True, layout="constrained")
+    revised, updated = np.array([0, 0, 1.0, 0]), np.array([0, 0, 0.3, 0.7])
+    figure, axes = plt.subplots(1, 3, figsize=(9.6, 3.1), sharey=True, layout="constrained")
     _bars(axes[0], before, BEFORE, worlds, "Before")
-    for axis, (title, (law, colour, mark)) in zip(axes[1:], after.items(), strict=True):
+    for axis, title, law, colour, note in (
+        (axes[1], "Revision: there is no apple", revised, KEPT, "ruled out"),
+        (axes[2], "Update: the apple is taken out", updated, MOVED, "no longer possible"),
+    ):
+        axis.axvspan(-0.5, 1.5, color=FAINT, alpha=0.35, lw=0, zorder=0)
+        axis.text(0.5, 1.05, note, ha="center", va="bottom", fontsize=8.5)
+        axis.bar(1, before[1], width=0.62, fill=False, edgecolor=BEFORE, ls="--", lw=1.1)
         _bars(axis, law, colour, worlds, title)
-        axis.axvspan(-0.5, 1.5, color=FAINT, alpha=0.45, lw=0)
-        axis.text(0.5, 1.02, mark, ha="center", va="bottom", fontsize=8)
-    for start, end, rad in ((1, 3, -0.35), (0, 2, -0.35)):
-        axes[2].add_patch(
-            FancyArrowPatch(
-                (start, 0.06), (end, 0.8 if end == 3 else 0.42), mutation_scale=11,
-                arrowstyle="-|>", color=MOVED, connectionstyle=f"arc3,rad={rad}", lw=1.2,
-            )
-        )  # fmt: skip
+    axes[2].add_patch(
+        FancyArrowPatch(
+            (1.36, 0.64), (2.64, 0.64), mutation_scale=13, arrowstyle="-|>", color=INK, lw=1.3
+        )
+    )
     axes[0].set_ylabel("probability")
     return figure
 
@@ -418,36 +433,41 @@ def _label(axis: Axes, x: float, y: float, text: str, colour: str) -> None:
 
 def compositions() -> Figure:
     """What each rule distributes over: disjoint alternatives, and mixtures of mechanisms."""
-    figure, axes = plt.subplots(1, 2, figsize=(9.2, 3.0), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(9.2, 3.6), sharey=True, layout="constrained")
     values = np.arange(0, 13)
 
     def law(centre: float, scale: float) -> FloatArray:
         weight = np.exp(-np.abs(values - centre) / scale)
         return np.asarray(weight / weight.sum())
 
+    outline = {"fill": False, "edgecolor": INK, "lw": 0.9, "width": 0.86, "zorder": 3}
     noisy = law(5, 2.5)
     first, second = values <= 2, values >= 9
-    axes[0].bar(values, noisy, color=FAINT, width=0.8, label="with noise, before")
-    for part, colour, name in ((first, KEPT, "at most 2"), (second, MOVED, "at least 9")):
+    axes[0].bar(values, noisy, label="before", **outline)
+    for part, colour, hatch, name in (
+        (first, KEPT, "", "at most 2"), (second, PALE, "//", "at least 9"),
+    ):  # fmt: skip
         kept = np.where(part, noisy, 0.0) / noisy[first | second].sum()
-        axes[0].bar(values, kept, color=colour, width=0.45, label=f"after, {name}")
-        axes[0].text(values[part].mean(), kept.max() + 0.02, f"{kept.sum():.0%}", ha="center")
-    axes[0].set(title="Conditioned on “at most 2, or at least 9”", ylim=(0, 0.62))
+        axes[0].bar(values, kept, color=colour, hatch=hatch, width=0.6, label=f"after: {name}")
+        text = f"{kept.sum():.0%} of releases"
+        axes[0].text(values[part].mean(), kept.max() + 0.02, text, ha="center")
+    axes[0].set_title("Conditioned on “at most 2, or at least 9”")
     near, far = law(4, 1.2), law(8, 1.2)
     bottom = np.zeros(values.size)
     low, high = 5, 9
-    for part, colour, name in ((0.5 * near, KEPT, "first"), (0.5 * far, MOVED, "second")):
+    for part, colour, hatch, name in (
+        (0.5 * near, KEPT, "", "first"), (0.5 * far, PALE, "//", "second"),
+    ):  # fmt: skip
         image = np.zeros(values.size)
         np.add.at(image, np.clip(values, low, high), part)
-        label = f"after, {name} mechanism"
-        axes[1].bar(values, image, bottom=bottom, color=colour, width=0.45, label=label)
+        label = f"after: from the {name} mechanism"
+        axes[1].bar(values, image, bottom=bottom, color=colour, hatch=hatch, width=0.6, label=label)
         bottom += image
-    before = 0.5 * (near + far)
-    axes[1].bar(values, before, color=FAINT, width=0.8, zorder=0, label="with noise, before")
-    axes[1].set(title="Image on “5 to 9” of a mixture of two mechanisms", ylim=(0, 0.62))
+    axes[1].bar(values, 0.5 * (near + far), label="before: both, half each", **outline)
+    axes[1].set_title("Image on “5 to 9” of a mixture of two mechanisms")
     for axis in axes:
-        axis.set(xlabel="released count", xticks=values[::2])
-        axis.legend(frameon=False, fontsize=8)
+        axis.set(xlabel="released count", xticks=values[::2], ylim=(0, 0.62))
+        axis.legend(frameon=False, fontsize=8.5, loc="upper right")
     axes[0].set_ylabel("probability")
     return figure
 
@@ -559,6 +579,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "city-true": city_true,
     "clinics": clinics,
     "compositions": compositions,
+    "errors": errors,
     "guide": guide,
     "hierarchy": hierarchy,
     "layers": layers,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
@@ -33,6 +32,7 @@ from papers.claims.congenial_dp import (
 from papers.claims.cost_of_bounds import CostOfBounds, pinned_total
 from papers.claims.draws import Draws, nearest
 from papers.claims.postulates import POSTULATES, Worlds, broken
+from papers.studies.looks import BLUE, ORANGE, epsilon_axis, frame, legend_below, line
 from papers.studies.study import Study, replicates
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 4.0)
 CELLS = (2, 3, 4)
 TOTALS = tuple(range(1, 9))
+# Totals that have a line in the figure; a total of 1 costs nothing.
+_DRAWN = (2, 4, 8)
 WORLDS = (0, 1, 2, 3)
 CORE = frozenset({0, 1, 2})
 
@@ -122,20 +124,28 @@ def run(seed: int, effort: float) -> Study:
         for cells in CELLS
         for total in TOTALS
     }
-    sources = _sources(verdicts)
+    sources, marks = _sources(verdicts), _table_1(verdicts)
+    postulates = _postulates(seed, max(10, cases // 20))
     tables = (
         sources,
         _claims(verdicts, controls),
-        _table_1(verdicts),
+        _counterexamples(verdicts),
+        marks,
         _box(),
         _gamma(costs),
         _examples(),
-        _postulates(seed, max(10, cases // 20)),
+        postulates,
     )
     return Study(
         "belief",
         "Belief change and the theorems on finite laws",
-        _findings(verdicts, controls, costs, cases),
+        (
+            *_findings(verdicts, controls, cases),
+            _on_marks(marks),
+            *_on_others(sources),
+            _on_rules(postulates),
+            _on_costs(costs),
+        ),
         tables,
         (
             Figure(
@@ -144,7 +154,13 @@ def run(seed: int, effort: float) -> Study:
                 partial(_bars, sources),
                 size=(7.0, 3.0),
             ),
-            Figure("gamma", "What one pinned total costs", lambda canvas: _draw(canvas, costs)),
+            Figure(
+                "gamma",
+                "What one pinned total costs",
+                lambda canvas: _draw(canvas, costs),
+                size=(8.0, 3.6),
+                note="The bound is that of a loss of ln(2 exp(ε) - 1).",
+            ),
         ),
         tuple(_topic(verdicts, items) for items in _TOPICS),
     )
@@ -163,27 +179,38 @@ def _claims(verdicts: dict[str, Verdict], controls: dict[str, Verdict]) -> Exhib
                 verdict.cases,
                 "holds" if verdict.holds else "fails",
                 verdict.failures,
-                verdict.counterexample,
                 control.failures if control else None,
             )
         )
     return Exhibit(
         "claims",
         "Every statement, tried on random finite laws in exact arithmetic",
-        (
-            *("item", "statement", "who says so", "cases", "verdict", "failures"),
-            *("counterexample", "control"),
-        ),
+        ("item", "statement", "who says so", "cases", "verdict", "failures", "control"),
         tuple(rows),
         (
             "A statement that holds was true in every case tried, which is no proof. A statement "
-            "that fails is refuted by its counterexample, the shortest that was found.",
+            "that fails is refuted by its counterexample, in the next table.",
             "Who says so: a paper; a paper, read differently from what its own proof or use needs; "
             "a paper that denies it in general; or we. Ours, corrected: it corrects a statement of "
             "a paper or a reading of it. Ours, stronger: it claims more.",
             "The last column counts the cases in which the same trial refutes a statement that is "
             "known to be false, with conditioning instead of imaging, or without a condition.",
         ),
+    )
+
+
+def _counterexamples(verdicts: dict[str, Verdict]) -> Exhibit:
+    rows = tuple(
+        (claim.item, verdicts[claim.item].counterexample)
+        for claim in CLAIMS
+        if not verdicts[claim.item].holds
+    )
+    return Exhibit(
+        "counterexamples",
+        "The counterexample to every statement that was refuted",
+        ("item", "counterexample"),
+        rows,
+        ("Each is the shortest that was found. Numbers in braces are worlds.",),
     )
 
 
@@ -354,49 +381,100 @@ def _set(worlds: Worlds) -> str:
 def _topic(verdicts: dict[str, Verdict], items: tuple[str, ...]) -> str:
     """Say what was asked about one theorem and what came of it."""
     statements = {claim.item: claim.statement for claim in CLAIMS}
-    told = [f"{items[0]}."]
+    lines = [f"**{items[0]}.**", ""]
     for item in items:
         found = verdicts[item]
         outcome = "held in every case" if found.holds else f"is refuted: {found.counterexample}"
-        told.append(f"{statements[item]} This {outcome}.")
-    return " ".join(told)
+        lines.append(f"- {statements[item]} This {outcome}.")
+    return "\n".join(lines)
 
 
 def _findings(
-    verdicts: dict[str, Verdict],
-    controls: dict[str, Verdict],
-    costs: dict[tuple[float, int, int], CostOfBounds],
-    cases: int,
+    verdicts: dict[str, Verdict], controls: dict[str, Verdict], cases: int
 ) -> tuple[str, ...]:
+    """State how many statements held, and which of a paper were refuted."""
     failing = [claim for claim in CLAIMS if not verdicts[claim.item].holds]
-    by = {s: [claim.item for claim in failing if claim.says == s] for s in get_args(Source)}
-    every = Counter(claim.says for claim in CLAIMS)
+    own = [claim for claim in failing if claim.says == "the paper"]
+    stated = sum(claim.says == "the paper" for claim in CLAIMS)
     caught = sum(not control.holds for control in controls.values())
+    lines = []
+    for claim in own:
+        corrected = [
+            f"{other.statement} This held in every case."
+            if verdicts[other.item].holds
+            else f"{other.statement} This was refuted."
+            for items in _TOPICS
+            if claim.item in items
+            for other in CLAIMS
+            if other.item in items and other.says == "ours: corrected"
+        ]
+        lines.append(
+            f"- **{claim.item}.** {claim.statement} Counterexample: "
+            f"{verdicts[claim.item].counterexample}."
+            + "".join(f" Corrected: {text}" for text in corrected)
+        )
+    return (
+        f"{len(verdicts)} statements were tried on {cases} random finite laws each, in exact "
+        f"arithmetic. {len(verdicts) - len(failing)} held in every case, which is no proof, and "
+        f"{len(failing)} were refuted. {len(controls)} of the statements are paired with a variant "
+        f"that is known to be false. {caught} of these variants were refuted, so the trials do "
+        "find errors.",
+        f"**What the papers state.** Of {stated} statements, {len(own)} were refuted:",
+        "\n".join(lines),
+    )
+
+
+def _on_marks(marks: Exhibit) -> str:
+    differ = [f"{row[0]}, {row[1]}" for row in marks.rows if row[2] != row[3]]
+    return (
+        f"**Table 1 of Two Views.** {len(marks.rows) - len(differ)} of its {len(marks.rows)} marks "
+        "agree with what was found" + (f". These do not: {'; '.join(differ)}." if differ else ".")
+    )
+
+
+def _on_others(sources: Exhibit) -> tuple[str, ...]:
+    count = {str(row[0]): [int(str(cell)) for cell in row[1:]] for row in sources.rows}
+    denied, other = count["the paper denies it"], count["the paper, read otherwise"]
+    corrected, stronger, ours = (
+        count[name] for name in ("ours: corrected", "ours: stronger", "ours")
+    )
+    return (
+        f"**What the papers deny.** They say of {denied[0]} statements that these do not hold in "
+        f"general. {denied[2]} were refuted.",
+        f"**Wording.** {other[0]} statements read words of a paper differently from what its own "
+        f"proof or use needs. {other[2]} of these were refuted. These are remarks on wording, not "
+        "errors.",
+        f"**What we add.** {corrected[0]} statements correct one of a paper or a reading of it; "
+        f"{corrected[1]} held. {stronger[0]} claim more than a paper does; {stronger[2]} of these "
+        f"were refuted, so these results cannot be made stronger in this way. Of {ours[0]} others, "
+        f"{ours[1]} held.",
+    )
+
+
+def _on_rules(postulates: Exhibit) -> str:
+    """State which postulates each rule of belief change broke."""
+    told = []
+    for rule, *cells in postulates.rows:
+        breaks = [
+            name for name, cell in zip(postulates.columns[1:], cells, strict=True) if cell != "met"
+        ]
+        told.append(f"{rule}: {', '.join(breaks) if breaks else 'none'}")
+    return (
+        f"**Rules of belief change.** {len(postulates.columns) - 1} postulates of revision were "
+        f"tried on four rules. Each rule broke these: {'; '.join(told)}."
+    )
+
+
+def _on_costs(costs: dict[tuple[float, int, int], CostOfBounds]) -> str:
     most = max(costs, key=lambda key: costs[key].gamma / _limit(key[0]))
     share = costs[most].gamma / _limit(most[0])
     within = all(c.ratio <= 2 / _noise_ratio(eps) ** 2 - 1 for (eps, _, _), c in costs.items())
     return (
-        f"{len(verdicts)} statements were tried on {cases} random finite laws each, in exact "
-        f"arithmetic: {len(verdicts) - len(failing)} held in every case and {len(failing)} were "
-        f"refuted. {len(controls)} true statements are paired with a false variant each, and "
-        f"{caught} of these variants were refuted.",
-        f"Of the {every['the paper']} that a paper makes, {len(by['the paper'])} were refuted: "
-        f"{'; '.join(by['the paper'])}. Of the {every['the paper denies it']} that the papers deny "
-        f"in general, {len(by['the paper denies it'])} were refuted.",
-        "\n".join(
-            f"- **{claim.item}.** {claim.statement} Counterexample: "
-            f"{verdicts[claim.item].counterexample}."
-            for claim in failing
-            if claim.says == "the paper"
-        ),
-        f"{every['the paper, read otherwise']} statements read words of a paper differently from "
-        "what its own proof or use needs. These are remarks on wording, not errors. "
-        f"{len(by['the paper, read otherwise'])} of them were refuted; the table of statements "
-        "lists them.",
-        f"One pinned total and no negative cell: gamma was enumerated for {len(costs)} "
-        f"combinations, and the loss {'never' if within else 'somewhere'} exceeds "
-        f"log(2 e^epsilon - 1). It comes nearest at epsilon = {most[0]:g}, {most[1]} cells and "
-        f"total {most[2]}, with {100 * share:.1f}% of that bound's gamma.",
+        "**What bounds cost.** γ is the share by which the loss exceeds ε. With one exact total "
+        f"and no negative cell, γ was enumerated for {len(costs)} combinations of ε, cells and "
+        f"total. The loss {'never' if within else 'somewhere'} exceeds ln(2 exp(ε) - 1). It comes "
+        f"nearest at ε = {most[0]:g}, {most[1]} cells and total {most[2]}: γ is then "
+        f"{100 * share:.1f}% of the largest that this bound allows."
     )
 
 
@@ -405,10 +483,10 @@ def _bars(sources: Exhibit, canvas: Canvas) -> None:
     axes = canvas.subplots()
     names = [str(name) for name in sources.column("who says so")]
     before = [0] * len(names)
-    for column, colour in (("held", "#0b5d8a"), ("refuted", "#b5541c")):
+    for column, colour, ink in (("held", BLUE, "white"), ("refuted", ORANGE, "black")):
         counts = [int(str(cell)) for cell in sources.column(column)]
         bars = axes.barh(names, counts, left=before, color=colour, label=column)
-        axes.bar_label(bars, [str(c) if c else "" for c in counts], label_type="center", color="w")
+        axes.bar_label(bars, [str(c) if c else "" for c in counts], label_type="center", color=ink)
         before = counts
     axes.invert_yaxis()
     axes.set_xlabel("statements")
@@ -416,16 +494,17 @@ def _bars(sources: Exhibit, canvas: Canvas) -> None:
 
 
 def _draw(canvas: Canvas, costs: dict[tuple[float, int, int], CostOfBounds]) -> None:
-    axes = canvas.subplots()
-    for i, cells in enumerate(CELLS):
-        # a total of 1 costs nothing
-        for total, style in ((TOTALS[1], ":"), (TOTALS[-1], "-")):
-            values = [costs[eps, cells, total].gamma for eps in EPSILONS]
-            label = f"{cells} cells, total {total}"
-            axes.plot(EPSILONS, values, style, color=f"C{i}", marker="o", label=label)
-    bound = "bound, log(2 e^epsilon - 1) / epsilon - 1"
-    axes.plot(EPSILONS, [_limit(eps) for eps in EPSILONS], "k--", label=bound)
-    axes.set_xscale("log")
-    axes.set_xlabel("epsilon")
-    axes.set_ylabel("gamma")
-    axes.legend(fontsize="small")
+    """Draw gamma by epsilon: a panel for each number of cells, a line for each total."""
+    panels = canvas.subplots(1, len(CELLS), sharey=True)
+    along = [EPSILONS[0] * (EPSILONS[-1] / EPSILONS[0]) ** (k / 100) for k in range(101)]
+    for panel, cells in zip(panels, CELLS, strict=True):
+        panel.plot(along, [_limit(epsilon) for epsilon in along], color="0.45", label="bound")
+        for place, total in enumerate(_DRAWN):
+            values = [costs[epsilon, cells, total].gamma for epsilon in EPSILONS]
+            panel.plot(EPSILONS, values, label=f"total {total}", **line(place))
+        panel.set_title(f"{cells} cells", fontsize="medium")
+        panel.set_ylim(bottom=0)
+        epsilon_axis(panel, EPSILONS)
+        frame(panel)
+    panels[0].set_ylabel("γ: share by which\nthe loss exceeds ε")
+    legend_below(canvas, panels[0], len(_DRAWN) + 1)

@@ -25,6 +25,7 @@ from papers.studies.best_table_worlds import (
     World,
     released,
 )
+from papers.studies.looks import ERRORS, epsilon_axis, frame, level_line, line
 from papers.studies.study import DIGITS, Study, replicates
 
 if TYPE_CHECKING:
@@ -151,7 +152,13 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
     shown = [(world, by_name[f"{world.name}-errors"]) for world, _ in found]
     draw = partial(_draw, shown=shown)
     tall = 3.2 * -(-len(shown) // _ACROSS)
-    figure = Figure("errors", "Error beside the best projection", draw, size=(10.0, tall))
+    figure = Figure(
+        "errors",
+        "Error beside the best projection",
+        draw,
+        size=(10.0, tall),
+        note="Bars are 2 standard errors. All panels have one scale.",
+    )
     findings = (
         "Every method releases every table at a final epsilon. All methods except conditioning get "
         "the same measurements: discrete Laplace noise, with the same share of epsilon at each "
@@ -415,22 +422,32 @@ def _draw(canvas: Canvas, shown: list[tuple[World, Exhibit]]) -> None:
     """Draw a panel for each world of at least two epsilons: the ratio of errors by level."""
     several = [(w, t) for w, t in shown if len(set(t.column("epsilon"))) > 1] or shown
     across = min(len(several), _ACROSS)
-    panels = canvas.subplots(-(-len(several) // across), across, squeeze=False).ravel()
+    panels = canvas.subplots(-(-len(several) // across), across, sharey=True, squeeze=False).ravel()
     for panel, (world, table) in zip(panels, several, strict=False):
         epsilons = [cast(float, epsilon) for epsilon in dict.fromkeys(table.column("epsilon"))]
-        counts, off = table.columns.index("counts"), table.columns.index("difference, %")
-        for name in world.level_names:
-            ratio = [
-                1.0 + cast(float, row[off]) / 100.0 for row in table.rows if row[counts] == name
-            ]
-            panel.plot(epsilons[-len(ratio) :], ratio, marker="o", label=name)
-        panel.axhline(1.0, color="grey", linewidth=0.8)
-        panel.set_xscale("log")
-        panel.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-        panel.minorticks_off()
-        panel.set_xlabel("ε")
+        counts, off, error = (
+            table.columns.index(name) for name in ("counts", "difference, %", "standard error, %")
+        )
+        for place, name in enumerate(world.level_names):
+            rows = [row for row in table.rows if row[counts] == name]
+            panel.errorbar(
+                np.array(epsilons[-len(rows) :]) * 1.03 ** (place - 1),
+                [1.0 + cast(float, row[off]) / 100.0 for row in rows],
+                yerr=[ERRORS * cast(float, row[error]) / 100.0 for row in rows],
+                capsize=2,
+                label=name,
+                **line(place),
+            )
+        level_line(panel, 1.0)
+        epsilon_axis(panel, epsilons)
+        frame(panel)
         panel.set_title(world.title.replace(", race", ",\nrace"), fontsize=9)
-        panel.legend(fontsize=7)
+        panel.legend(fontsize=7, frameon=False, loc="lower left", ncols=2)
+    low, high = panels[0].get_ylim()
+    panels[0].set_ylim(low - 0.2 * (high - low), high)  # room for legends
     for panel in panels[len(several) :]:
         panel.set_axis_off()
-    canvas.supylabel("error over that of the best projection", fontsize=9)
+    canvas.supylabel(
+        "error over that of the best projection (below 1, least expected error is better)",
+        fontsize=9,
+    )

@@ -18,6 +18,7 @@ from congenial.invariants.written import Invariant
 from congenial.types import BoolArray, FloatArray, IntArray
 from papers.studies import sources
 from papers.studies.bureau_passes import Margins, descend
+from papers.studies.looks import ERRORS, frame, legend_below, level_line, line
 from papers.studies.study import Study, replicates
 
 if TYPE_CHECKING:
@@ -276,7 +277,13 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
         _draw,
         shown=[(world.title, table) for (world, _), table in zip(found, tables, strict=False)],
     )
-    figure = Figure("errors", "Error of two passes over that of one", draw, size=(8.0, 4.2))
+    figure = Figure(
+        "errors",
+        "Error of two passes over that of one",
+        draw,
+        size=(8.0, 4.2),
+        note="Bars are 2 standard errors of the difference, over the error of one pass.",
+    )
     title = "One pass, and the Census Bureau's several"
     return Study("bureau", title, findings, tuple(tables), (figure,))
 
@@ -285,15 +292,23 @@ def _draw(canvas: Canvas, shown: list[tuple[str, Exhibit]]) -> None:
     """Draw the ratio of errors of every margin, by level."""
     panels = canvas.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     for panel, (title, table) in zip(panels, shown, strict=True):
-        for margin in _TEXTS:
+        for place, margin in enumerate(_TEXTS):
             rows = [r for r in table.rows if r[1] == margin and r[0] in LEVELS[2:]]
-            ratio = [float(str(row[4])) / float(str(row[3])) for row in rows]
-            panel.plot([str(row[0]) for row in rows], ratio, marker="o", label=margin)
-        panel.axhline(1.0, color="grey", linewidth=0.8)
+            one, two, error = (np.array([float(str(row[k])) for row in rows]) for k in (3, 4, 6))
+            panel.errorbar(
+                np.arange(len(rows)) + 0.06 * (place - 0.5 * (len(_TEXTS) - 1)),
+                two / one,
+                yerr=ERRORS * error / one,
+                capsize=2,
+                label=margin,
+                **line(place),
+            )
+        panel.set_xticks(range(len(LEVELS[2:])), LEVELS[2:])
+        level_line(panel, 1.0)
+        frame(panel)
         panel.set_title(title, fontsize="medium")
-    panels[0].set_ylabel("error of two passes over one pass")
-    handles = panels[0].get_legend_handles_labels()
-    canvas.legend(*handles, loc="outside lower center", ncols=len(_TEXTS), frameon=False)
+    panels[0].set_ylabel("error of two passes over one pass\n(above 1, one pass is better)")
+    legend_below(canvas, panels[0], len(_TEXTS))
 
 
 def _told(world: World, found: Found) -> str:

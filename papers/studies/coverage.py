@@ -66,4 +66,4 @@ def run(
     shown = {w.name: tables(w.name, w.title, found[w.name]) for w in worlds}
     every = tuple(table for own in shown.values() for table in own)
     title = "Coverage of intervals and bias of estimates, by size of the count"
-    return Study("coverage", title, findings, every, figures(shown, SCALE))
+    return Study("coverage", title, findings, every, figures(shown))

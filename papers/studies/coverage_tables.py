@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -10,10 +10,22 @@ from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.types import FloatArray
 from papers.studies.coverage_methods import ALPHA
 from papers.studies.coverage_tallies import CLASSES, DECILES, Tally
+from papers.studies.looks import ERRORS, INK, frame, level_line, line, shades
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+
+# Columns of panels: methods whose estimates are alike. Inversion has the estimates of the release
+# that was conditioned with no count below 0.
+GROUPS = {
+    "sums alone": ("conditioning, adds up", "measurements", "L2, normal"),
+    "no count below 0": ("conditioning, ≥ 0 too", "L2 ≥ 0, normal", "TopDown, raw noise"),
+    "means of posteriors": (
+        "posterior, flat",
+        "posterior, fitted",
+        "conditioning, ≥ 0, posterior",
+    ),
+}
 
 
 def tables(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit, ...]:
@@ -21,17 +33,27 @@ def tables(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit, ...
     return *_coverages(name, title, made), *_biases(name, title, made)
 
 
-def figures(shown: dict[str, tuple[Exhibit, ...]], scale: float) -> tuple[Figure, Figure]:
-    """Return the figures of worlds of one noise, from their tables: coverage, then bias."""
-    wide = 5.0 * max(len(shown), 1.4)
+def figures(shown: dict[str, tuple[Exhibit, ...]]) -> tuple[Figure, Figure]:
+    """Return the figures of worlds, from their tables: coverage, then bias."""
+    count = len(shown)
     return (
         Figure(
             "coverage",
-            f"Share of intervals of {1 - ALPHA:.0%} that contain the count, by its size",
+            f"How many intervals of {1 - ALPHA:.0%} contain the true count, by its size",
             lambda c: _draw_coverage(c, shown),
-            size=(wide, 4.8),
+            size=(4.2 + 2.8 * count, 6.2),
+            note="Bars are 2 standard errors. The line is at the stated probability.",
         ),
-        Figure("bias", "Bias by decile", lambda c: _draw_bias(c, shown, scale), size=(wide, 8.0)),
+        Figure(
+            "bias",
+            "Bias: the mean of estimate less true count, by decile",
+            lambda c: _draw_bias(c, shown),
+            size=(9.0, 1.8 + 4.0 * count),
+            note=(
+                "Each column has methods whose estimates are alike. Bars are twice the largest "
+                "standard error of a line. Values outside a panel are written in it."
+            ),
+        ),
     )
 
 
@@ -123,61 +145,114 @@ def _biases(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit, Ex
     )
 
 
-def _style(place: int, method: str) -> dict[str, Any]:
-    """Return the looks of a method's line, the same in all panels."""
-    whole = "posterior" in method
-    return {
-        "color": f"C{place}",
-        "marker": "osv^DP*X<>"[place],
-        "linestyle": "-" if whole else "--",
-        "linewidth": 1.8 if whole else 1.0,
-        "markersize": 5.0,
-        "label": method,
-    }
-
-
-def _draw_bias(canvas: Canvas, shown: dict[str, tuple[Exhibit, ...]], scale: float) -> None:
-    """Draw the bias of every method by decile of the count, and of the estimate."""
-    panels = canvas.subplots(2, len(shown), squeeze=False)
-    for column, found in enumerate(shown.values()):
-        for row, (what, table) in enumerate(
-            zip(("true count", "estimate"), found[3:], strict=True)
-        ):
-            axes = panels[row, column]
-            for place, line in enumerate(table.rows):
-                means = [cast(float, cell) for cell in line[-DECILES - 1 : -1]]
-                axes.plot(range(1, DECILES + 1), means, **_style(place, str(line[0])))
-            if row == 1:
-                # estimates that may be negative are far off at the lower end
-                axes.set_ylim(-scale, scale)
-            axes.axhline(0.0, color="0.7", linewidth=0.8)
-            axes.set_title(_world(table) if row == 0 else "", fontsize="medium")
-            axes.set_xlabel(f"tenth of the {what}s")
-            axes.set_ylabel("mean of estimate less count")
-    _legend(canvas, panels[0, 0])
+def _draw_bias(canvas: Canvas, shown: dict[str, tuple[Exhibit, ...]]) -> None:
+    """Draw the bias by decile, a column of panels for each group of methods."""
+    rows = [
+        (table, what)
+        for _, _, _, *found in shown.values()
+        for what, table in zip(("true counts", "estimates"), found, strict=True)
+    ]
+    panels = canvas.subplots(len(rows), len(GROUPS), sharex=True, sharey="row", squeeze=False)
+    tenths = np.arange(1, DECILES + 1)
+    for across, (table, what) in zip(panels, rows, strict=True):
+        lines = {str(row[0]): row for row in table.rows}
+        low, high = _bias_range(table)
+        for panel, names in zip(across, GROUPS.values(), strict=True):
+            for place, name in enumerate(names):
+                *means, error = (cast(float, cell) for cell in lines[name][-DECILES - 1 :])
+                panel.errorbar(
+                    tenths, means, yerr=ERRORS * error, label=name, capsize=2, **line(place)
+                )
+            level_line(panel, 0.0)
+            frame(panel)
+            panel.set_xticks(tenths)
+            panel.set_ylim(low, high)
+            below = [cast(float, lines[name][-DECILES - 1]) for name in names]
+            if min(below) < low:  # estimates that may be negative are far too low in the least
+                panel.text(
+                    0.97,
+                    0.03,
+                    f"tenth 1: {min(below):.1f} to {max(below):.1f}".replace("-", "−"),
+                    transform=panel.transAxes,
+                    fontsize="small",
+                    ha="right",
+                )
+        across[0].set_ylabel(f"bias by tenth of the\n{what} ({_unit(table)})")
+    for panel, group in zip(panels[0], GROUPS, strict=True):
+        panel.legend(
+            title=group,
+            loc="lower center",
+            bbox_to_anchor=(0.5, 1.02),
+            fontsize="small",
+            frameon=False,
+        )
+    for panel in panels[-1]:
+        panel.set_xlabel("tenth, from the least to the largest")
 
 
 def _draw_coverage(canvas: Canvas, shown: dict[str, tuple[Exhibit, ...]]) -> None:
-    """Draw how often intervals hold, by class of the count."""
-    panels = canvas.subplots(1, len(shown), squeeze=False)[0]
+    """Draw how often intervals hold: a row for each method, a dot for each class of the count."""
+    panels = canvas.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
+    colours, marks = shades(len(CLASSES)), "osD^v"
+    names = [str(row[0]) for row in _first(shown)[0].rows if row[2] == "coverage"]
     for axes, (table, *_) in zip(panels, shown.values(), strict=True):
-        lines = [row for row in table.rows if row[2] == "coverage"]
-        for place, line in enumerate(lines):
-            means = [np.nan if cell is None else cast(float, cell) for cell in line[3:-1]]
-            axes.plot(range(len(CLASSES)), means, **_style(place, str(line[0])))
-        axes.axhline(1.0 - ALPHA, color="0.7", linewidth=0.8)
-        axes.set_xticks(range(len(CLASSES)), _names(), fontsize="small")
+        rows = {(str(row[0]), row[2]): row[3:-1] for row in table.rows}
+        for at, name in enumerate(names):
+            for k, colour in enumerate(colours):
+                means, errors = rows.get((name, "coverage")), rows.get((name, "standard error"))
+                if means is None or errors is None or means[k] is None:
+                    continue
+                axes.errorbar(
+                    cast(float, means[k]),
+                    at + 0.14 * (k - 0.5 * (len(CLASSES) - 1)),
+                    xerr=ERRORS * cast(float, errors[k]),
+                    fmt=marks[k],
+                    markersize=4.5,
+                    markeredgecolor=INK,
+                    markeredgewidth=0.5,
+                    capsize=2,
+                    color=colour,
+                    ecolor=INK,
+                    elinewidth=0.8,
+                    label=_names()[k] if at == 0 else "_",
+                )
+        axes.axvline(1.0 - ALPHA, color="0.45", linewidth=0.9)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.xaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+        frame(axes, grid="x")
         axes.set_title(_world(table), fontsize="medium")
-        axes.set_xlabel("true count")
-        axes.set_ylabel("share of intervals that contain it")
-    _legend(canvas, panels[0])
+        axes.set_xlabel("intervals that contain the true count")
+    handles, labels = panels[0].get_legend_handles_labels()
+    canvas.legend(
+        handles,
+        labels,
+        title="true count",
+        loc="outside lower center",
+        ncols=len(CLASSES),
+        frameon=False,
+    )
+
+
+def _first(shown: dict[str, tuple[Exhibit, ...]]) -> tuple[Exhibit, ...]:
+    """Return the tables of the world with the most methods."""
+    return max(shown.values(), key=lambda found: len(found[0].rows))
+
+
+def _bias_range(table: Exhibit) -> tuple[float, float]:
+    """Return ends of the axis of bias: of all values but those of the least tenth of sums alone."""
+    rows = [[cast(float, cell) for cell in row[-DECILES - 1 : -1]] for row in table.rows]
+    first = GROUPS["sums alone"]
+    kept = [v[1:] if row[0] in first else v for row, v in zip(table.rows, rows, strict=True)]
+    low, high = min(map(min, kept)), max(map(max, kept))
+    room = 0.06 * (high - low)
+    return low - room, high + room
 
 
 def _world(table: Exhibit) -> str:
     return table.title.rpartition(": ")[2]
 
 
-def _legend(canvas: Canvas, axes: Axes) -> None:
-    """Put the legend below the panels, where no line is."""
-    handles = axes.get_legend_handles_labels()
-    canvas.legend(*handles, loc="outside lower center", ncols=3, frameon=False, fontsize="small")
+def _unit(table: Exhibit) -> str:
+    """Return what is counted: the first word of the world's title."""
+    return _world(table).split()[0]

@@ -50,4 +50,4 @@ def run(
     )
     title = "Intervals by inversion on census blocks, beside all other methods"
     shown = tables(world.name, world.title, made)
-    return Study("inversion", title, findings, shown, figures({world.name: shown}, SCALE))
+    return Study("inversion", title, findings, shown, figures({world.name: shown}))

@@ -11,7 +11,10 @@ from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.randomness import Randomness, seeded
 from congenial.types import FloatArray, IntArray
 from papers.studies import p12_methods as methods
+from papers.studies.looks import BLUE, ERRORS, INK, ORANGE, frame, legend_below, line
 from papers.studies.p12_counties import (
+    AT_FINAL,
+    FINAL,
     by_population,
     california,
     equal_error,
@@ -74,7 +77,7 @@ def run(seed: int, effort: float) -> Study:
     steps = replicates(TRACE, effort, least=400)
     chains = [methods.short_chains(printed, reading, steps, source) for reading in READINGS]
     traces = methods.traces(printed, steps, source)
-    counties = by_population(source, effort)
+    counties = by_population(source, effort, seeded(seed + 1))
     theirs = california(source, effort)
     equal = at_equal_epsilon(simulated, replicates(EQUAL, effort, least=2), source)
     tables = (
@@ -89,12 +92,45 @@ def run(seed: int, effort: float) -> Study:
     )
     figures = (
         Figure(
-            "equal", "Error at equal final ε", lambda c: equal_figure(c, equal), size=(7.0, 3.4)
+            "equal",
+            "Error at equal final ε",
+            lambda c: equal_figure(c, equal),
+            size=(7.0, 3.4),
+            note="Bars are 2 standard errors.",
         ),
-        Figure("distances", "Distance of a release from its table", lambda c: _boxes(c, found)),
-        Figure("acceptance", "Acceptance against the proposal", lambda c: _curves(c, rates)),
-        Figure("traces", "Traces of two cells", lambda c: _paths(c, traces), size=(9.0, 6.0)),
-        Figure("counties", "Error of a county's table", lambda c: population_figure(c, counties)),
+        Figure(
+            "distances",
+            "Distance of a release from its table",
+            lambda c: _boxes(c, found),
+            size=(8.0, 3.8),
+            note=f"Boxes hold the middle half of {len(simulated)} simulated tables, and lines all.",
+        ),
+        Figure(
+            "acceptance",
+            "Acceptance against the proposal",
+            lambda c: _curves(c, rates, chains),
+            size=(8.0, 4.2),
+            note=(
+                "Lines are rates in equilibrium, with bars of 2 standard errors. Broad bars go "
+                f"from the lowest to the highest rate of single chains of {steps:,} steps."
+            ),
+        ),
+        Figure(
+            "traces",
+            "Traces of two cells",
+            lambda c: _paths(c, traces, printed),
+            size=(9.0, 6.0),
+            note=(
+                "A chain repeats a value while it rejects. Exact draws are independent, so each "
+                "is a point."
+            ),
+        ),
+        Figure(
+            "counties",
+            f"Error of a county's table at final ε = {FINAL:g}",
+            lambda c: population_figure(c, counties),
+            note="Bars are 2 standard errors.",
+        ),
     )
     findings = (
         *on_equal_epsilon(equal),
@@ -297,8 +333,8 @@ def _on_printed(printed: IntArray, draws: int, source: Randomness) -> tuple[str,
 
 def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
     means = {(str(row[0])[0], str(row[3])): float(str(row[4])) for row in counties.rows}
-    small = {m: means["1", m] for m in ("NNL2, ε = 1", "exact, ε = 1", "exact, ε = 0.5")}
-    large = {m: means["5", m] for m in small}
+    named = ("NNL2, ε = 1", "exact, ε = 1", "exact, ε = 0.5", AT_FINAL)
+    small, large = ({m: means[fifth, m] for m in named} for fifth in ("1", "5"))
     truth = theirs.rows[0]
     return (
         "**Real counties.** In the least populous fifth of the counties, the mean L1 error is "
@@ -308,7 +344,9 @@ def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
         f"{large['NNL2, ε = 1']:.1f}. With the same noise, conditioning has the smaller error. "
         "But the bounds at 0 raise the ε that conditioning states: for each cell, to "
         f"{cost_of_bounds(1.0):.2f} times that of its noise at ε = 1, and to "
-        f"{cost_of_bounds(0.5):.2f} times at ε = 0.5. The ε of NNL2 stays the same.",
+        f"{cost_of_bounds(0.5):.2f} times at ε = 0.5. The ε of NNL2 stays the same. With the "
+        f"wider noise that has the final ε of NNL2, {FINAL:g}, conditioning has the mean errors "
+        f"{small[AT_FINAL]:.1f} and {large[AT_FINAL]:.1f}. The figure compares these.",
         f"**California.** The Census Bureau's own release is {truth[3]:.0f} off a county's table "
         "on average (L1 over 46 cells) and changes the total of "
         f"{int(str(truth[2])) - int(str(truth[6]))} of {truth[2]} counties. Exact conditioning "
@@ -318,31 +356,84 @@ def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
 
 
 def _boxes(canvas: Canvas, found: list[Distances]) -> None:
-    axes = canvas.subplots(1, 2, sharey=True)
+    """Draw the spread over the tables of a method's mean distance."""
+    panels = canvas.subplots(1, 2, sharey=True)
     for ax, name, values in zip(
-        axes, ("L1", "L2"), ([d.l1 for d in found], [d.l2 for d in found]), strict=True
+        panels, ("L1", "L2"), ([d.l1 for d in found], [d.l2 for d in found]), strict=True
     ):
-        ax.boxplot(values, orientation="horizontal")
-        ax.set_xlabel(f"mean {name} distance")
-    axes[0].set_yticks(range(1, len(found) + 1), [d.method for d in found])
+        ax.boxplot(
+            values,
+            orientation="horizontal",
+            whis=(0, 100),
+            widths=0.6,
+            medianprops={"color": INK, "linewidth": 1.6},
+            boxprops={"color": BLUE},
+            whiskerprops={"color": BLUE},
+            capprops={"color": BLUE},
+        )
+        ax.set_xlim(left=0)
+        ax.set_xlabel(f"mean {name} distance of a table's releases")
+        frame(ax, grid="x")
+    panels[0].set_yticks(range(1, len(found) + 1), [d.method for d in found])
 
 
-def _curves(canvas: Canvas, rates: list[Rates]) -> None:
-    axes = canvas.subplots()
-    for r in rates:
-        axes.errorbar(TILDES, 100 * r.rates, yerr=100 * r.errors, marker="o", label=r.reading.name)
-    printed = 100 * PRINTED_ACCEPTANCE
-    axes.plot([TILDE], [printed], "k*", markersize=11, label=f"printed, {printed:.2f}%")
-    axes.set_xlabel("proposal ε̃")
-    axes.set_ylabel("accepted, %")
-    axes.set_ylim(bottom=0)
-    axes.legend(frameon=False, fontsize="small")
+def _curves(canvas: Canvas, rates: list[Rates], chains: list[FloatArray]) -> None:
+    """Draw acceptance in equilibrium by proposal, and the range of short chains at one."""
+    panels = canvas.subplots(1, 2, sharey=True)
+    at = 100 * PRINTED_ACCEPTANCE
+    for bounded, axes in zip((True, False), panels, strict=True):
+        drawn = [(r, c) for r, c in zip(rates, chains, strict=True) if r.reading.bounded == bounded]
+        for place, (r, chain) in enumerate(drawn):
+            looks, scale = line(place), r.reading.sensitivity / methods.EPSILON
+            axes.errorbar(
+                TILDES,
+                100 * r.rates,
+                yerr=ERRORS * 100 * r.errors,
+                capsize=2,
+                label=f"noise of scale {scale:g}",
+                **looks,
+            )
+            ends = 100 * float(chain.min()), 100 * float(chain.max())
+            axes.plot(
+                [TILDE + 0.02 * (2 * place - 1)] * 2,
+                ends,
+                color=looks["color"],
+                linewidth=5,
+                alpha=0.4,
+                solid_capstyle="butt",
+                label=f"range of {chain.size} chains, scale {scale:g}",
+            )
+        axes.plot([TILDE], [at], "k*", markersize=10, zorder=5, label=f"printed, {at:.2f}%")
+        axes.set_title("cells at least 0" if bounded else "totals alone", fontsize="medium")
+        axes.set_xlabel("ε̃ of the proposal")
+        frame(axes)
+    panels[0].set_ylim(bottom=0)
+    panels[0].set_ylabel("proposals accepted, %")
+    legend_below(canvas, panels[1], 3)
 
 
-def _paths(canvas: Canvas, traces: list[Trace]) -> None:
-    axes = canvas.subplots(len(traces), 2, sharex=True, sharey=True)
-    for row, trace in zip(axes, traces, strict=True):
-        for c, ax in enumerate(row):
-            ax.plot(trace.cells[:, c], linewidth=0.5)
-            ax.set_title(f"{trace.name}: cell {2 - c}", fontsize="small")
-    canvas.supxlabel("draw")
+def _paths(canvas: Canvas, traces: list[Trace], table: IntArray) -> None:
+    """Draw one chain's values of two cells, and as many exact draws."""
+    panels = canvas.subplots(len(traces), 2, sharex=True, sharey=True)
+    most = max(int(trace.cells[trace.steps // 50 :].max()) for trace in traces)
+    for down, trace in zip(panels, traces, strict=True):
+        for c, ax in enumerate(down):
+            values = trace.cells[:, 1 - c]
+            if trace.rates.size == 1:  # exact draws: nothing connects one with the next
+                ax.plot(values, ".", color=BLUE, alpha=0.25, markersize=2, rasterized=True)
+            else:
+                ax.plot(values, color=BLUE, linewidth=0.8)
+            ax.axhline(int(table[c]), color=ORANGE, linewidth=1.2, linestyle="--")
+            if values[0] > most:
+                text = f"starts at {values[0]}"
+                ax.text(0.01, 0.97, text, transform=ax.transAxes, fontsize="small", va="top")
+            ax.set_ylim(-0.5, most + 0.5)
+            frame(ax)
+        down[0].set_ylabel(trace.name.replace(", ", ",\n"), fontsize="small")
+    for c, ax in enumerate(panels[0]):
+        ax.set_title(
+            f"people in cell {c + 1}: females, {AGE_NAMES[c]} (dashed: {table[c]} in the table)",
+            fontsize="small",
+        )
+    for ax in panels[-1]:
+        ax.set_xlabel("step of the chain, or draw")

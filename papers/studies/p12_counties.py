@@ -14,7 +14,8 @@ from congenial.imaging.update import image
 from congenial.invariants.written import nonnegative
 from congenial.randomness import Randomness
 from congenial.types import IntArray
-from papers.studies.p12_equal import cost_of_bounds
+from papers.studies.looks import ERRORS, frame, legend_below, line
+from papers.studies.p12_equal import scale_of
 from papers.studies.p12_methods import CELLS, mechanism, totals_of
 from papers.studies.sources import california_topdown, counties
 from papers.studies.study import replicates
@@ -25,11 +26,15 @@ if TYPE_CHECKING:
 Method = Callable[[IntArray], npt.NDArray[np.int64 | np.float64]]
 
 CLASSES = 5
+# The final epsilon of noise of scale 1 on every cell, as two cells change, and the name of the
+# method that has it with wider noise.
+FINAL = 2.0
+AT_FINAL = f"exact, final ε = {FINAL:g}"
 # Epsilons at which California's counties are conditioned, beside the Bureau's own release.
 EPSILONS = (0.04, 0.06, 0.09, 0.15, 0.3, 0.5, 1.0)
 
 
-def by_population(source: Randomness, effort: float) -> Exhibit:
+def by_population(source: Randomness, effort: float, apart: Randomness) -> Exhibit:
     """Mean error of a county's table by size of the county; one release of each county.
 
     Parameters
@@ -37,6 +42,8 @@ def by_population(source: Randomness, effort: float) -> Exhibit:
     source : Randomness
     effort : float
         Share of the counties to take, spread over all sizes.
+    apart : Randomness
+        Of conditioning at the final epsilon of the others, so that these draw as without it.
     """
     every = counties().cells
     order = np.argsort(every.sum(axis=1), kind="stable")
@@ -44,6 +51,7 @@ def by_population(source: Randomness, effort: float) -> Exhibit:
         np.linspace(0, order.size - 1, replicates(order.size, effort, least=50)).astype(int)
     ]
     fine, coarse = mechanism(1.0), mechanism(2.0)
+    equal = mechanism(scale_of(FINAL, bounded=True))
     methods: dict[str, Method] = {
         "noise, ε = 1": lambda t: fine.sample(t, rng=source),
         "NNL2, ε = 1": lambda t: image(fine, totals_of(t) & nonnegative()).sample(t, rng=source),
@@ -52,6 +60,9 @@ def by_population(source: Randomness, effort: float) -> Exhibit:
         ),
         "exact, ε = 0.5": lambda t: np.asarray(
             condition(coarse, totals_of(t) & nonnegative()).sample(t, rng=source)
+        ),
+        AT_FINAL: lambda t: np.asarray(
+            condition(equal, totals_of(t) & nonnegative()).sample(t, rng=apart)
         ),
     }
     rows = []
@@ -150,28 +161,29 @@ def equal_error(table: Exhibit) -> float:
 
 
 def population_figure(canvas: Canvas, table: Exhibit) -> None:
-    """Draw the mean error of each method against the size of the county."""
+    """Draw the mean error of each method at one final epsilon, by the size of the county."""
     axes = canvas.subplots()
-    finals = {  # records are substituted, so that two cells change
-        "noise, ε = 1": 2.0,
-        "NNL2, ε = 1": 2.0,
-        "exact, ε = 1": 2.0 * cost_of_bounds(1.0),
-        "exact, ε = 0.5": cost_of_bounds(0.5),
+    shown = {
+        "noise, ε = 1": "noise alone (scale 1)",
+        "NNL2, ε = 1": "NNL2 (scale 1)",
+        AT_FINAL: f"exact conditioning (scale {scale_of(FINAL, bounded=True):.3g})",
     }
     classes = list(dict.fromkeys(table.column("population")))
-    for method in dict.fromkeys(table.column("method")):
+    for place, (method, label) in enumerate(shown.items()):
         rows = [row for row in table.rows if row[3] == method]
         means, errors = ([float(str(row[k])) for row in rows] for k in (4, 5))
         axes.errorbar(
             range(len(rows)),
             means,
-            yerr=errors,
-            marker="o",
+            yerr=[ERRORS * error for error in errors],
             capsize=3,
-            label=f"{method} a cell, final ε {finals[str(method)]:.3g}",
+            label=label,
+            **line(place),
         )
-    axes.set_xticks(range(len(classes)), [str(c).split(": ")[1] for c in classes], fontsize="small")
-    axes.set_xlabel("population")
-    axes.set_ylabel(f"mean L1 distance over {CELLS} cells")
+    names = [str(c).split(": ")[1].replace(" to ", "\nto ") for c in classes]
+    axes.set_xticks(range(len(classes)), names)
+    axes.set_xlabel("people in the county, a fifth of all counties each")
+    axes.set_ylabel(f"mean L1 distance\nover {CELLS} cells, in people")
     axes.set_ylim(bottom=0)
-    axes.legend(frameon=False)
+    frame(axes)
+    legend_below(canvas, axes, len(shown))

@@ -19,6 +19,7 @@ from congenial.imaging.update import image
 from congenial.invariants.written import nonnegative
 from congenial.randomness import Randomness
 from congenial.types import IntArray
+from papers.studies.looks import ERRORS, epsilon_axis, frame, level_line, line
 from papers.studies.p12_methods import mechanism, totals_of
 from papers.studies.pages import with_errors
 from papers.studies.study import DIGITS
@@ -101,20 +102,17 @@ def at_equal_epsilon(simulated: IntArray, count: int, source: Randomness) -> Exh
 def equal_figure(canvas: Canvas, equal: Exhibit) -> None:
     """Draw the distance under conditioning over that under imaging, by final epsilon."""
     axes = canvas.subplots()
-    for which, label, colour in (
-        ("totals", "only totals are exact", "#0b5d8a"),
-        ("totals, no negative cell", "and no cell is negative", "#b5541c"),
+    for place, (which, label) in enumerate(
+        (("totals", "only totals are exact"), ("totals, no negative cell", "no cell below 0, too"))
     ):
         rows = [[float(str(cell)) for cell in row[1:]] for row in equal.rows if row[0] == which]
         ratio = [row[3] / row[4] for row in rows]
-        error = [2.0 * row[6] / row[4] for row in rows]
+        error = [ERRORS * row[6] / row[4] for row in rows]
         at = [row[0] for row in rows]
-        axes.errorbar(at, ratio, yerr=error, marker="o", capsize=3, color=colour, label=label)
-    axes.axhline(1.0, color="grey", linewidth=0.8)
-    axes.set_xscale("log")
-    axes.set_xticks(FINALS, [f"{epsilon:g}" for epsilon in FINALS])
-    axes.minorticks_off()
-    axes.set_xlabel("final ε")
+        axes.errorbar(at, ratio, yerr=error, capsize=3, label=label, **line(place))
+    level_line(axes, 1.0)
+    epsilon_axis(axes, FINALS, "final ε")
+    frame(axes)
     axes.set_ylabel("error of conditioning over imaging\n(below 1, conditioning is better)")
     axes.legend(frameon=False, loc="lower left")
 

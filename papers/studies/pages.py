@@ -9,7 +9,7 @@ from pathlib import Path
 
 from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
-from congenial.exhibits.exhibit import Cell, Exhibit
+from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.exhibits.files import (
     ERROR,
     as_csv,
@@ -78,17 +78,16 @@ def _blocks(study: Study, seed: int, effort: float) -> Iterator[str]:
     if opening := OPENINGS.get(study.name):
         yield f"**Question.** {opening.question}"
         yield f"**Answer.** {opening.answer({table.name: table for table in study.tables})}"
-    pictures = [f"![{f.title}]({study.name}-{f.name}.svg)" for f in study.figures]
-    yield from pictures[:1]
+    yield from (block for figure in study.figures[:1] for block in _picture(study, figure))
     options = f" --seed {seed}" + ("" if effort == 1.0 else f" --effort {effort:g}")
     yield f"Written by `python -m papers {study.name}{options}`; the same command gives the same."
     yield "## What was found"
     yield from study.findings
     if study.details:
         yield from _folded("Statement by statement", *study.details)
-    for figure, picture in zip(study.figures[1:], pictures[1:], strict=True):
+    for figure in study.figures[1:]:
         yield f"## {figure.title}"
-        yield picture
+        yield from _picture(study, figure)
     yield "## Tables"
     yield (
         f"Click on a title to see its table. Numbers have {DIGITS} digits, and ± stands before a "
@@ -96,6 +95,12 @@ def _blocks(study: Study, seed: int, effort: float) -> Iterator[str]:
     )
     for table in study.tables:
         yield from _folded(table.title, as_rows(with_errors(table), DIGITS), *table.notes)
+
+
+def _picture(study: Study, figure: Figure) -> Iterator[str]:
+    yield f"![{figure.title}]({study.name}-{figure.name}.svg)"
+    if figure.note:
+        yield figure.note
 
 
 def _folded(title: str, *blocks: str) -> Iterator[str]:

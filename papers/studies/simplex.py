@@ -18,6 +18,7 @@ from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.randomness import seeded
 from congenial.types import FloatArray
 from papers.studies import simplex_laws as laws
+from papers.studies.looks import frame, legend_below, level_line, line
 from papers.studies.simplex_laws import Errors
 from papers.studies.study import Study, replicates
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 Pair = Callable[[int], tuple[Errors, Errors]]
 
 SIZES = (2, 3, 4, 5, 6, 8, 10, 20, 50, 100, 200, 500, 1000)
+# Numbers of cells that the figure's axis has.
+_MARKED = (2, 10, 100, 1000)
 SCALES = (0.5, 1.0, 2.0, 8.0)
 OTHER_SIZES = (2, 3, 4, 6, 10)
 DRAWS = 20_000
@@ -52,7 +55,15 @@ def run(seed: int, effort: float) -> Study:
         "One mandated sum: the variance of conditioning and of imaging",
         (*_on_conjecture(exact), _on_checks(checks), _on_others(other), _on_bounds(bounded)),
         (exact, checks, other, bounded),
-        (Figure("ratio", "Variance of conditioning over that of imaging", _curves(exact)),),
+        (
+            Figure(
+                "ratio",
+                "Errors of conditioning over those of imaging",
+                _curves(exact),
+                size=(8.0, 4.2),
+                note="The lines of Laplace noise and of integer noise of scale 8 nearly coincide.",
+            ),
+        ),
     )
 
 
@@ -292,16 +303,20 @@ def _on_bounds(bounded: Exhibit) -> str:
 def _curves(exact: Exhibit) -> Callable[[Canvas], None]:
     def draw(canvas: Canvas) -> None:
         left, right = canvas.subplots(1, 2, sharex=True, sharey=True)
-        for name in dict.fromkeys(str(r[0]) for r in exact.rows):
-            found = _picked(exact, name)
-            left.plot(list(found), [v[2] for v in found.values()], marker=".", label=name)
-            right.plot(list(found), [v[5] for v in found.values()], marker=".")
-        for axes, title in ((left, "Variance"), (right, "Mean absolute error")):
-            axes.axhline(1.0, color="grey", linewidth=0.8)
+        names = dict.fromkeys(str(r[0]) for r in exact.rows)
+        for axes, title, at in ((left, "variance", 2), (right, "mean absolute error", 5)):
+            for place, name in enumerate(names):
+                found = _picked(exact, name)
+                axes.plot(list(found), [v[at] for v in found.values()], label=name, **line(place))
+            level_line(axes, 1.0)
+            frame(axes)
             axes.set_xscale("log")
-            axes.set_xlabel("cells, n")
-            axes.set_title(title)
-        left.set_ylabel("conditioning over imaging")
-        left.legend(fontsize=7)
+            axes.set_xticks(_MARKED, [f"{n:,}" for n in _MARKED])
+            axes.minorticks_off()
+            axes.set_ylim(bottom=0)
+            axes.set_xlabel("cells with one exact total")
+            axes.set_title(title, fontsize="medium")
+        left.set_ylabel("conditioning over imaging\n(below 1, conditioning is better)")
+        legend_below(canvas, left, 3)
 
     return draw

@@ -13,6 +13,7 @@ import numpy as np
 from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.randomness import seeded
 from papers.studies import taxi_methods as methods
+from papers.studies.looks import ERRORS, INK, frame, legend_below, line
 from papers.studies.sources import taxi
 from papers.studies.study import Study, replicates
 from papers.studies.taxi_methods import (
@@ -70,7 +71,13 @@ def run(seed: int, effort: float) -> Study:
         _implied(cells),
         _accuracy(cells),
     )
-    figure = Figure("accuracy", "Mean error by level", lambda c: _draw(c, cells), size=(10.0, 4.2))
+    figure = Figure(
+        "accuracy",
+        "Mean error by level",
+        lambda c: _draw(c, cells),
+        size=(10.0, 4.4),
+        note="Noise is continuous. Bars are 2 standard errors; those of zones are within the dots.",
+    )
     title = "Taxi trips by city, borough and zone: Tables 2 and 3 of Two Views"
     return Study("taxi", title, _findings(cells, chains), tables, (figure,))
 
@@ -314,27 +321,38 @@ def _oddness(cells: list[Cells], epsilon: float) -> float:
 
 
 def _draw(canvas: Canvas, cells: list[Cells]) -> None:
+    """Draw mean errors with their uncertainty, and the printed errors, by epsilon and level."""
     names = list(dict.fromkeys(c.method for c in cells))
-    axes = canvas.subplots(1, 3)
-    apart = 0.7 / len(names)
-    for i, ax in enumerate(axes):
+    panels = canvas.subplots(1, 3)
+    apart = 0.75 / (len(names) - 1)
+    for i, ax in enumerate(panels):
         for m, name in enumerate(names):
             found = [_found(cells, e, "continuous", name) for e in EPSILONS]
             ax.errorbar(
                 [k + (m - (len(names) - 1) / 2) * apart for k in range(len(EPSILONS))],
                 [c.mean[i] for c in found],
-                yerr=[2 * c.standard_error[i] for c in found],
-                fmt="o",
-                markersize=4,
+                yerr=[ERRORS * c.standard_error[i] for c in found],
                 capsize=2,
                 label=name,
+                markeredgecolor=INK,
+                markeredgewidth=0.5,
+                **{**line(m), "linestyle": "none"},
             )
         for printed, mark, name in ((PRINTED_MH, "kx", "M_MH"), (PRINTED_TOPDOWN, "k+", "TopDown")):
-            ax.plot(range(3), [printed[e][i] for e in EPSILONS], mark, label=f"printed {name}")
-        ax.set_xticks(range(3), [f"ε = {e:g}" for e in EPSILONS])
-        ax.set_title(f"level {LEVELS[i]}: {NAMES[i]}", fontsize="small")
+            values = [printed[e][i] for e in EPSILONS]
+            ax.plot(range(3), values, mark, markersize=8, label=f"printed {name}")
+        ax.set_xticks(range(3), [f"{e:g}" for e in EPSILONS])
+        ax.set_xlim(-0.6, 2.6)
+        for between in (0.5, 1.5):
+            ax.axvline(between, color="0.85", linewidth=0.7)
+        ax.set_xlabel("ε")
+        ax.set_title(f"level {LEVELS[i]}: {NAMES[i]}", fontsize="medium")
         ax.set_yscale("log")
-    axes[0].set_ylabel("mean L1 distance / 270")
-    canvas.legend(
-        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False
-    )
+        low, high = ax.get_ylim()
+        marks = [d * 10.0**power for power in (-3, -2, -1, 0) for d in (1, 2, 5)]
+        marks = [mark for mark in marks if low <= mark <= high]
+        ax.set_yticks(marks, [f"{mark:g}" for mark in marks])
+        ax.yaxis.minorticks_off()
+        frame(ax)
+    panels[0].set_ylabel("mean L1 distance / 270, in trips\n(logarithmic scale)")
+    legend_below(canvas, panels[0], 4)

@@ -20,6 +20,7 @@ from congenial.noise.laplace import Laplace
 from congenial.randomness import Randomness, seeded
 from congenial.types import FloatArray
 from papers.studies import two_bin_laws as laws
+from papers.studies.looks import BLUE, frame, legend_below, line
 from papers.studies.study import Study, replicates
 from papers.studies.two_bin_calibration import calibration_finding, calibration_table
 from papers.studies.two_bin_slips import slip_table
@@ -338,29 +339,35 @@ def _on_slips(slips: Exhibit) -> str:
 def _densities(canvas: Canvas) -> None:
     axes = canvas.subplots()
     u = np.linspace(-8.0, 8.0, 801)
-    axes.plot(u, laws.conditioned_density(u, 1.0), label="conditioning")
-    for beta in (0.5, 0.75, 1.0):
-        name = "L2, and L1 with beta 0.5" if beta == 0.5 else f"L1, beta {beta:g}"
-        axes.plot(u, np.exp(laws.log_imaged_density(u, 1.0, beta)), label=name)
-    axes.set_xlabel("noise in the first bin")
+    looks = {**line(0), "marker": ""}
+    axes.plot(u, laws.conditioned_density(u, 1.0), label="conditioning", **looks)
+    for place, beta in enumerate((0.5, 0.75, 1.0), start=1):
+        name = "L2, and L1 with β = 0.5" if beta == 0.5 else f"L1, β = {beta:g}"
+        looks = {**line(place), "marker": ""}
+        axes.plot(u, np.exp(laws.log_imaged_density(u, 1.0, beta)), label=name, **looks)
+    axes.set_xlabel("noise left in the first bin, in counts")
     axes.set_ylabel("density")
-    axes.legend()
+    axes.set_ylim(bottom=0)
+    frame(axes)
+    axes.legend(frameon=False)
 
 
 def _losses(canvas: Canvas, table: Exhibit) -> None:
     axes = canvas.subplots()
     beta = np.linspace(0.0, 1.0, 201)
-    axes.plot(beta, [laws.promised_loss(1.0, float(b)) for b in beta], label="Laplace noise")
-    for epsilon in EPSILONS:
+    promised = [laws.promised_loss(1.0, float(b)) for b in beta]
+    axes.plot(beta, promised, color=BLUE, label="Laplace noise")
+    for place, epsilon in enumerate(EPSILONS, start=1):
         rows = [r for r in table.rows if str(r[0]).startswith("L1") and r[1] == epsilon]
         at = [float(str(r[0]).split()[-1]) for r in rows]
         share = [_number(r[5]) / epsilon for r in rows]
         axes.plot(
             [*(1 - b for b in reversed(at)), *at],
             [*reversed(share), *share],
-            ".",
-            label=f"integer noise, epsilon {epsilon:g}",
+            label=f"integer noise, ε = {epsilon:g}",
+            **{**line(place), "linestyle": "none"},
         )
-    axes.set_xlabel("beta")
-    axes.set_ylabel("loss over epsilon")
-    axes.legend()
+    axes.set_xlabel("β, the weight of its own noise that the first bin keeps")
+    axes.set_ylabel("loss over ε")
+    frame(axes)
+    legend_below(canvas, axes, 2)

@@ -7,6 +7,7 @@ import csv
 import re
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -16,6 +17,7 @@ from congenial.exhibits import files as write_module
 from congenial.exhibits.exhibit import Exhibit, Figure
 from papers.__main__ import main
 from papers.studies import NAMES, sources
+from papers.studies.looks import line, shades
 from papers.studies.openings import OPENINGS
 from papers.studies.pages import with_errors, write
 from papers.studies.study import Study, replicates
@@ -35,7 +37,8 @@ def a_study(value: float = 1.0 / 3.0) -> Study:
     def draw(canvas) -> None:
         canvas.subplots().plot([0, 1], [0, value])
 
-    return Study("example", "An example", ("Found.",), (table,), (Figure("line", "A line", draw),))
+    figure = Figure("line", "A line", draw, note="Bars are errors.")
+    return Study("example", "An example", ("Found.",), (table,), (figure,))
 
 
 def test_a_study_becomes_a_page_tables_and_pictures(tmp_path):
@@ -50,6 +53,7 @@ def test_a_study_becomes_a_page_tables_and_pictures(tmp_path):
     assert "`python -m papers example --seed 3`" in page
     assert "| a\\|b | 0.333 | 1,200 |" in page
     assert "| c |  | 3 |" in page
+    assert "![A line](example-line.svg)\n\nBars are errors.\n" in page
     with written[1].open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file))[1] == ["a|b", "0.333333", "1200"]
     assert written[2].read_bytes().startswith(b"\x89PNG")
@@ -125,6 +129,17 @@ def test_tables_of_a_page_are_folded_and_have_three_digits(name):
     # whole numbers have all their digits, with commas
     long = [c for c in cells if re.fullmatch(r"-?\d+\.\d+", c) and len(c.strip("-0.")) > 4]
     assert long == []
+
+
+def test_lines_of_a_panel_differ_in_grey_or_in_mark_and_dashes():
+    looks = [line(place) for place in range(6)]
+    for name in ("color", "marker", "linestyle"):
+        assert len({str(each[name]) for each in looks}) == len(looks)
+    grey = [mpl.colors.to_rgb(each["color"]) @ np.array([0.2126, 0.7152, 0.0722]) for each in looks]
+    first = np.sort(grey[:4])
+    assert (np.diff(first) > 0.1).all()
+    shade = [np.mean(colour[:3]) for colour in shades(5)]
+    assert (np.diff(shade) < -0.05).all()
 
 
 def test_the_same_study_gives_the_same_bytes(tmp_path):

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import integrate, stats
 
+from congenial.randomness import seeded
+
 SCALES = np.array([0.5, 3.0, np.inf])
 
 

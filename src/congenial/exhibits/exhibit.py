@@ -60,3 +60,4 @@ class Figure:
     title: str
     draw: Callable[[Canvas], None]  # Draws on an empty ``matplotlib.figure.Figure``.
     size: tuple[float, float] = (7.0, 4.2)  # Width and height in inches.
+    note: str = ""  # Sentences below the figure.
