@@ -128,11 +128,14 @@ def count_in_place(
     keys = [f"k{i}" for i in range(len(groups))]
     values = [nw.col(columns[name.casefold()].name) for name in groups]
     if pushed:
-        # the excluded rows are one group
+        # the excluded rows are one group, or one for each weight that DuckDB is to read
         frame = frame.with_columns(
             nw.when(kept).then(nw.lit(True)).otherwise(nw.lit(False)).alias("kept")
         )
-        values = [nw.when(nw.col("kept")).then(value) for value in values]
+        values = [
+            value if name == plan.data.weight else nw.when(nw.col("kept")).then(value)
+            for name, value in zip(groups, values, strict=True)
+        ]
     picks = [value.alias(key) for key, value in zip(keys, values, strict=True)]
     flags = ["kept"] if pushed else []
     if weight is None:

@@ -30,8 +30,8 @@ _COMPARED: dict[str, Callable[[Any, Any], nw.Expr]] = {
 }
 _JOINED = {"CONJUNCTION_AND": and_, "CONJUNCTION_OR": or_}
 _REVERSED = {lt: gt, le: ge, gt: lt, ge: le}
-# Whole numbers of the types of the plan's data.types, as powers of two.
-_BITS = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63}
+# Bits of the values of types that data.types may declare.
+_BITS = {"INTEGER": 31, "BIGINT": 63}
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class Column:
         """Its value, cast to its declared type; None if only DuckDB casts so."""
         bits = _BITS.get(self.declared or "")
         value = nw.col(self.name)
+        if self.dtype == nw.Float64:  # a number that is none is missing
+            value = nw.when(~value.is_nan()).then(value)
         if self.declared is None or _SAME.get(self.declared) == self.dtype:
             return value
         if bits is None or not _in_64_bits(self.dtype):
@@ -55,7 +57,7 @@ class Column:
         return nw.when((wide >= -(2**bits)) & (wide <= 2**bits - 1)).then(wide)
 
 
-_SAME = {"VARCHAR": nw.String, "DATE": nw.Date, "BOOLEAN": nw.Boolean, "BIGINT": nw.Int64}
+_SAME = {"VARCHAR": nw.String, "DATE": nw.Date, "BOOLEAN": nw.Boolean, "DOUBLE": nw.Float64}
 _PLAIN: tuple[type[nw.dtypes.DType], ...] = (nw.String, nw.Date, nw.Boolean, nw.Float64)
 
 
