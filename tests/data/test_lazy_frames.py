@@ -7,7 +7,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from congenial.data.lazy_frames import count_in_place
 from support.random_plans import draw_case, outcome
 
 

@@ -96,11 +96,13 @@ def draw_case(rng: np.random.Generator, place: Path, size: int = 300) -> Case:
     weight = str(rng.choice(["", *WEIGHTS]))
     table = '[table]\nattributes = { sex = ["f", "m"] }\nmargins = ["total", "sex"]\n'
     types = rng.choice(["", 'types = { age = "INTEGER" }', 'types = { score = "DOUBLE" }'])
+    condition = " AND ".join(f"({one})" for one in where) or "true"
     plan = parse_plan(
-        f'[data]\nsource = "rows.parquet"\nwhere = """{" AND ".join(f"({w})" for w in where) or "true"}"""\n'
+        f'[data]\nsource = "rows.parquet"\nwhere = """{condition}"""\n'
         f"{lookup}\n{types}\n"
         + (f'weight = "{weight}"\n' if weight else "")
-        + f'[hierarchy]\nroot = "all"\nlevels = {levels}\ndomain = "{domain}"\nnames_repeat = true\n'
+        + f'[hierarchy]\nroot = "all"\nlevels = {levels}\ndomain = "{domain}"\n'
+        + "names_repeat = true\n"
         + (table if chosen < 2 and rng.random() < 0.5 else "")
         + '[privacy]\nneighbours = "substitute"\nepsilon = 1.0\n'
     )
