@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import traceback
@@ -12,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import congenial as cg
 from congenial.data.counts import build_domain, count, open_source
 from congenial.errors import DataError
 from congenial.plan.plan import parse_plan
+from support.pages import ROOT
 from support.random_plans import draw_case, outcome
 
 pytest.importorskip("pyspark", reason="PySpark is not installed; `make spark` adds it")
@@ -169,6 +172,22 @@ def test_names_with_dots_cases_and_collations(spark, place):
     counted = count(parse_plan(text.format(data=kept, domain="lookup")), base=place, frame=frame)
     assert counted.counts.tolist()[:3] == [2, 1, 1]
     assert counted.excluded == 2
+
+
+def test_the_example_of_the_page_runs(spark, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "how-to" / "spark.md").read_text(encoding="utf-8")
+    clinics, example = re.findall(r"```text\n(district,.*?|from pathlib.*?)```", text, re.DOTALL)
+    (tmp_path / "clinics.csv").write_text(clinics)
+    visits = (
+        "select district, clinic, 17 + id % 2 as age from values ('north', 'a'), ('south', 'c')"
+    )
+    spark.sql(f"{visits} as t(district, clinic), range(500)").createOrReplaceTempView("visits")
+    names = {}
+    exec(example, names)
+    assert names["made"].nodes == 6
+    found = cg.read_release(tmp_path / "release")
+    assert found.value("city") == 500
 
 
 STREET = "Sentinel Street"
