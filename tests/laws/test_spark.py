@@ -108,7 +108,7 @@ def events(spark, logs):
 
 def test_random_plans_count_as_duckdb_does(spark, tmp_path):
     rng = np.random.default_rng(0)
-    for _ in range(int(os.environ.get("CONGENIAL_SPARK_PLANS", "10"))):
+    for _ in range(int(os.environ.get("CONGENIAL_SPARK_PLANS", "6"))):
         case = draw_case(rng, tmp_path)
         frame = spark.createDataFrame(case.rows)
         expected = outcome(case, tmp_path, case.rows)
