@@ -15,7 +15,7 @@ import pytest
 
 import congenial as cg
 from congenial.data.counts import build_domain, count, open_source
-from congenial.errors import DataError
+from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import parse_plan
 from support.pages import ROOT
 from support.random_plans import draw_case, outcome
@@ -172,6 +172,15 @@ def test_names_with_dots_cases_and_collations(spark, place):
     counted = count(parse_plan(text.format(data=kept, domain="lookup")), base=place, frame=frame)
     assert counted.counts.tolist()[:3] == [2, 1, 1]
     assert counted.excluded == 2
+
+
+def test_two_columns_of_one_name_are_refused(spark, place):
+    frame = spark.createDataFrame([(1, 2, 3)], "block int, age int, other int")
+    twice = frame.toDF("block", "block", "other")
+    with pytest.raises(ArgumentError, match="one name to two columns"):
+        count(plan_of(), base=place, frame=twice)
+    unused = frame.toDF("block", "other", "other")
+    assert count(plan_of(), base=place, frame=unused).counts[0] == 1
 
 
 def test_the_example_of_the_page_runs(spark, tmp_path, monkeypatch):

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import narwhals as nw
@@ -22,7 +24,7 @@ from congenial.data.public_domain import Public
 from congenial.data.pushed_filter import Column, translate
 from congenial.data.row_weights import MOST_RECORDS
 from congenial.data.sources import Connection, Relation, ask_columns, describe, identifier, name_of
-from congenial.errors import DataError
+from congenial.errors import ArgumentError, CongenialError, DataError
 from congenial.plan.plan import Plan
 from congenial.plan.row_filter import Condition, Conjunct
 
@@ -83,7 +85,7 @@ class Groups:
         except failures():
             failed = True
         if failed:
-            raise DataError(f"{unfit(shown)}.")
+            raise DataError(f"{_failing(shown)}.")
         table = describe(connection, self._renamed(), shown, unfit(shown))
         rest = {name: kind for name, kind in table.columns.items() if name != RECORDS}
         return replace(table, columns=rest, weight=identifier(RECORDS))
@@ -104,9 +106,23 @@ def count_in_place(
     connection: Connection, plan: Plan, public: Public, frame: nw.LazyFrame[Any], needed: list[str]
 ) -> Groups:
     """Write the query that counts a lazy frame's rows; nothing runs yet."""
-    engine = engine_of(frame)
     check_arrow(frame)
-    schema = frame.collect_schema()
+    written = None
+    try:
+        written = _written(connection, plan, public, frame, needed)
+    except CongenialError:
+        raise
+    except failures():
+        pass  # outside the handler, whose error may quote a cell
+    if written is None:
+        raise DataError(f"{_failing('the frame')}.")
+    return written
+
+
+def _written(
+    connection: Connection, plan: Plan, public: Public, frame: nw.LazyFrame[Any], needed: list[str]
+) -> Groups:
+    engine, schema = engine_of(frame), frame.collect_schema()
     frame = _named(frame, needed, engine)
     types = {c.casefold(): kind for c, kind in (plan.data.types or {}).items()}
     columns = {
@@ -115,38 +131,42 @@ def count_in_place(
     }
     pushed, left = _divided(public.condition, columns, engine)
     rest = public.condition if not pushed else _with_flag(public.condition, left)
+    if engine.spark:
+        frame = _merge_keys(connection, plan, public, frame, columns, left)
     weight = plan.data.weight
     if weight is not None and not _is_number(columns[weight.casefold()], engine):
         weight = None
     used = _used(plan, left) - {"" if weight is None else weight.casefold()}
     groups = [name for name in needed if name.casefold() in used]
-    if engine.spark:
-        frame = _merge_keys(connection, plan, public, frame, columns, left)
-    kept = nw.lit(True)
-    for part in pushed:
-        kept &= part
-    keys = [f"k{i}" for i in range(len(groups))]
-    values = [nw.col(columns[name.casefold()].name) for name in groups]
+    values = {name: nw.col(columns[name.casefold()].name) for name in groups}
+    flags = []
     if pushed:
         # the excluded rows are one group, or one for each weight that DuckDB is to read
-        frame = frame.with_columns(
-            nw.when(kept).then(nw.lit(True)).otherwise(nw.lit(False)).alias("kept")
-        )
-        values = [
-            value if name == plan.data.weight else nw.when(nw.col("kept")).then(value)
-            for name, value in zip(groups, values, strict=True)
-        ]
-    picks = [value.alias(key) for key, value in zip(keys, values, strict=True)]
-    flags = ["kept"] if pushed else []
+        kept = nw.when(reduce(and_, pushed)).then(nw.lit(True)).otherwise(nw.lit(False))
+        frame, flags = frame.with_columns(kept.alias("kept")), ["kept"]
+        values |= {
+            name: nw.when(nw.col("kept")).then(value)
+            for name, value in values.items()
+            if name != plan.data.weight
+        }
+    picks = [value.alias(f"k{i}") for i, value in enumerate(values.values())]
+    keys = [f"k{i}" for i in range(len(picks))] + flags
     if weight is None:
-        counted = frame.select(*picks, *flags).group_by(*keys, *flags)
-        return Groups(counted.agg(nw.len().alias("records")), groups, rest, None, bool(pushed))
-    frame, parts = _weighted(frame, columns[weight.casefold()].name)
-    counted = frame.select(*picks, *flags, *parts).group_by(*keys, *flags, "whole")
-    added = counted.agg(nw.col("high").sum(), nw.col("low").sum()).with_columns(
-        nw.col("high", "low").cast(nw.Int64)
+        counted = frame.select(*picks, *flags).group_by(*keys).agg(nw.len().alias("records"))
+        return Groups(counted, groups, rest, None, bool(pushed))
+    frame = _weighted(frame, columns[weight.casefold()].name)
+    grouped = frame.select(*picks, *flags, "whole", "high", "low").group_by(*keys, "whole")
+    added = grouped.agg(nw.col("high").sum(), nw.col("low").sum())
+    return Groups(
+        added.with_columns(nw.col("high", "low").cast(nw.Int64)), groups, rest, weight, bool(pushed)
     )
-    return Groups(added, groups, rest, weight, bool(pushed))
+
+
+def _failing(shown: str) -> str:
+    return (
+        f"a column of {shown} cannot be given to Arrow, or its engine fails to count it; give each "
+        "column values of one type, and see that the query runs without congenial"
+    )
 
 
 def _named(frame: nw.LazyFrame[Any], needed: list[str], engine: Engine) -> nw.LazyFrame[Any]:
@@ -154,9 +174,14 @@ def _named(frame: nw.LazyFrame[Any], needed: list[str], engine: Engine) -> nw.La
     if not engine.spark:
         return frame.select(*(nw.col(c).alias(f"c{i}") for i, c in enumerate(needed)))
     # by place: Spark reads a dot in a name as a field, and takes Zone and zone for one
-    places = [f"p{i}" for i in range(len(frame.columns))]
-    place = dict(zip(frame.columns, places, strict=True))
-    frame = nw.from_native(frame.to_native().toDF(*places))
+    native = frame.to_native()
+    places = [f"p{i}" for i in range(len(native.columns))]
+    if any(native.columns.count(name) > 1 for name in needed):
+        raise ArgumentError(
+            "the frame gives one name to two columns that the plan needs; rename one."
+        )
+    place = dict(zip(native.columns, places, strict=True))
+    frame = nw.from_native(native.toDF(*places))
     schema = frame.collect_schema()
     picks = []
     for i, name in enumerate(needed):
@@ -205,25 +230,21 @@ def _is_number(column: Column, engine: Engine) -> bool:
     return engine.alike and number and column.declared is None
 
 
-def _weighted(frame: nw.LazyFrame[Any], name: str) -> tuple[nw.LazyFrame[Any], list[str]]:
+def _weighted(frame: nw.LazyFrame[Any], name: str) -> nw.LazyFrame[Any]:
     """Add to each row whether its weight is a whole number from 0, and the weight in two parts.
 
     The rule is that of `records_of_row`; a row of weight 0 has no record.
     """
     value = nw.col(name).cast(nw.Float64)
     whole = (value == value.floor()) & (value >= 0) & (value <= MOST_RECORDS)
-    flag = nw.when(whole).then(nw.lit(True)).otherwise(nw.lit(False)).alias("whole")
-    frame = frame.with_columns(flag)
-    records = nw.when(nw.col("whole")).then(value).otherwise(nw.lit(0.0)).alias("records")
-    frame = frame.with_columns(records).filter(~nw.col("whole") | (nw.col("records") > 0))
-    high = (nw.col("records") / _PART).floor()
-    frame = frame.with_columns(high.alias("high"))
+    flag = nw.when(whole).then(nw.lit(True)).otherwise(nw.lit(False))
+    frame = frame.with_columns(flag.alias("whole"))
+    records = nw.when(nw.col("whole")).then(value).otherwise(nw.lit(0.0))
+    frame = frame.with_columns(records.alias("records"))
+    frame = frame.filter(~nw.col("whole") | (nw.col("records") > 0))
+    frame = frame.with_columns((nw.col("records") / _PART).floor().alias("high"))
     low = nw.col("records") - nw.col("high") * _PART
-    return frame.with_columns(nw.col("high").cast(nw.Int64), low.cast(nw.Int64).alias("low")), [
-        "whole",
-        "high",
-        "low",
-    ]
+    return frame.with_columns(nw.col("high").cast(nw.Int64), low.cast(nw.Int64).alias("low"))
 
 
 def _merge_keys(
