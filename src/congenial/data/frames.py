@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -37,6 +38,21 @@ def failures() -> tuple[type[Exception], ...]:
     )
     loaded = ((sys.modules.get(module), name) for module, name in _FAILURES)
     return (*own, *(getattr(module, name) for module, name in loaded if module is not None))
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep PySpark from writing the error of a query, which may quote a cell, to the terminal."""
+    module = sys.modules.get("pyspark.logger")
+    if module is None:
+        yield
+        return
+    logger = module.PySparkLogger.getLogger("SQLQueryContextLogger")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 def unfit(shown: str) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 import narwhals as nw
 
-from congenial.data.frames import check_arrow, failures, unfit, with_text
+from congenial.data.frames import check_arrow, failures, quiet, unfit, with_text
 from congenial.data.public_domain import Public
 from congenial.data.pushed_filter import Column, translate
 from congenial.data.row_weights import MOST_RECORDS
@@ -80,7 +80,8 @@ class Groups:
         """Run the query, once, and open its groups in DuckDB."""
         failed = False
         try:
-            found = self.frame.collect()
+            with quiet():
+                found = self.frame.collect()
             connection.register("groups", with_text(found, found.columns))
         except failures():
             failed = True
