@@ -92,7 +92,7 @@ class RowSource:
     known: Sequence[str]  # Columns of the rows.
     shown: str  # The rows, as messages name them.
     batches: Iterable[Relation]  # The rows, read once.
-    # What is left of the row filter, if an engine has evaluated a part of it.
+    # The rest of the row filter, if an engine has evaluated a part of it.
     left: Condition | None = None
 
     @property

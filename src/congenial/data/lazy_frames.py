@@ -40,7 +40,7 @@ _PART = 2**26
 
 @dataclass(frozen=True)
 class Engine:
-    """What an engine does as DuckDB does it."""
+    """An engine, by the steps that it takes as DuckDB does."""
 
     alike: bool  # Whether it compares numbers and texts as DuckDB does.
     ordered_text: bool  # Whether it orders texts by their bytes.
@@ -67,7 +67,7 @@ def _backend_of(table: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupQuery:
     """The query of a lazy frame that counts its rows, before it runs."""
 
     frame: nw.LazyFrame[Any]  # Its columns are named k0, k1, ... and so on.
@@ -105,7 +105,7 @@ class Groups:
 
 def count_in_place(
     connection: Connection, plan: Plan, public: Public, frame: nw.LazyFrame[Any], needed: list[str]
-) -> Groups:
+) -> GroupQuery:
     """Write the query that counts a lazy frame's rows; nothing runs yet."""
     check_arrow(frame)
     written = None
@@ -122,7 +122,7 @@ def count_in_place(
 
 def _written(
     connection: Connection, plan: Plan, public: Public, frame: nw.LazyFrame[Any], needed: list[str]
-) -> Groups:
+) -> GroupQuery:
     engine, schema = engine_of(frame), frame.collect_schema()
     frame = _named(frame, needed, engine)
     types = {c.casefold(): kind for c, kind in (plan.data.types or {}).items()}
@@ -154,11 +154,11 @@ def _written(
     keys = [f"k{i}" for i in range(len(picks))] + flags
     if weight is None:
         counted = frame.select(*picks, *flags).group_by(*keys).agg(nw.len().alias("records"))
-        return Groups(counted, groups, rest, None, bool(pushed))
+        return GroupQuery(counted, groups, rest, None, bool(pushed))
     frame = _weighted(frame, columns[weight.casefold()].name)
     grouped = frame.select(*picks, *flags, "whole", "high", "low").group_by(*keys, "whole")
     added = grouped.agg(nw.col("high").sum(), nw.col("low").sum())
-    return Groups(
+    return GroupQuery(
         added.with_columns(nw.col("high", "low").cast(nw.Int64)), groups, rest, weight, bool(pushed)
     )
 

@@ -1,6 +1,6 @@
 """Count the same made-up rows in DuckDB and in Spark, compare the counts, and print the times.
 
-Needs Java and `make spark`. Usage: python examples/spark/time_counting.py 1000000 10000000
+Needs Java and `make spark`. Usage: python -m benchmarks.spark_counting 1000000 10000000
 """
 
 from __future__ import annotations
