@@ -213,7 +213,7 @@ def test_no_error_shows_a_cell(spark, place, capfd):
         assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
-def test_the_event_log_holds_no_name_and_no_count_of_a_node(spark, logs, place):
+def test_the_event_log_holds_no_name_and_of_counts_only_those_of_rows(spark, logs, place):
     sizes = {3: 7919, 104: 6841, 999: 5003}
     blocks = np.repeat(list(sizes), list(sizes.values()))
     names = np.where(np.arange(blocks.size) % 2, STREET, "other")
