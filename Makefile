@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo census washington extras check test test-processors test-browser lint kernels kernels-of-tables format docs figures studies comparison analysts faults benchmark lock clean
+.PHONY: help demo census washington extras spark check test test-processors test-browser lint kernels kernels-of-tables format docs figures studies comparison analysts faults benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 # Without bytecode on disk each of some hundred processes of the tests compiles the package again.
@@ -50,6 +50,9 @@ washington:  ## Release people and homes of all census blocks of Washington (6.6
 
 extras:  ## Add to .venv what figures, models, the examples and the tests need.
 	@requirements/environment.sh dev
+
+spark:  ## Add PySpark to .venv, 450 MB; then make test also counts rows in Spark, if Java is there.
+	@requirements/environment.sh spark
 
 check: extras  ## Check the style and the types, and run all but the slow tests.
 	@$(MAKE) --jobs 2 lint kernels kernels-of-tables

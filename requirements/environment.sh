@@ -1,9 +1,26 @@
 #!/usr/bin/env bash
 # Make .venv hold what a lock file names, and this package; do nothing where it already does.
 # The benchmarks and the site have environments of their own in it: .venv/benchmark, .venv/docs.
-# Usage: requirements/environment.sh run|dev|benchmark|docs
+# spark adds PySpark to the environment of the tests: 450 MB, which few need.
+# Usage: requirements/environment.sh run|dev|spark|benchmark|docs
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+if [ "$1" = spark ]; then
+    requirements/environment.sh dev
+    stamp=.venv/installed-spark
+    wanted=$(cksum <requirements/spark.lock)
+    if [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then
+        exit 0
+    fi
+    echo "Adding PySpark to .venv from requirements/spark.lock (450 MB, a minute or two)."
+    # PySpark alone is published without a wheel; what builds it is locked, too
+    .venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes \
+        --only-binary :all: --no-binary pyspark --build-constraints requirements/spark.lock \
+        --requirement requirements/spark.lock
+    echo "$wanted" >$stamp
+    exit 0
+fi
 
 lock=requirements/$1.lock
 home=.venv

@@ -22,3 +22,5 @@ compile pyproject.toml requirements/build.in --extra benchmark \
     --constraint requirements/run.lock --output-file requirements/benchmark.lock
 compile pyproject.toml requirements/build.in --extra docs \
     --constraint requirements/run.lock --output-file requirements/docs.lock
+compile pyproject.toml requirements/spark.in --extra spark \
+    --constraint requirements/dev.lock --output-file requirements/spark.lock

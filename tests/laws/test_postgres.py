@@ -9,10 +9,12 @@ import tempfile
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
 from congenial.data.counts import count
 from congenial.plan.plan import parse_plan
+from support.random_plans import draw_case, outcome
 
 PLAN = """
     data = { source = "visits.parquet" }
@@ -89,3 +91,12 @@ def test_tables_views_and_expressions_of_postgresql_are_counted(postgres, tmp_pa
         for frame in (visits, postgres.table("fewer"), visits.filter(visits.secret == 0))
     ]
     assert found == [[3000, 1000, 1000, 1000], [2000, 1000, 0, 1000], [1500, 500, 500, 500]]
+
+
+def test_random_plans_count_in_postgresql_as_in_duckdb(postgres, tmp_path):
+    rng = np.random.default_rng(3)
+    for at in range(15):
+        case = draw_case(rng, tmp_path)
+        frame = postgres.create_table(f"random{at}", case.rows)
+        expected = outcome(case, tmp_path, case.rows)
+        assert outcome(case, tmp_path, frame) == expected, case.plan.data

@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-import duckdb
 import narwhals as nw
 import numpy as np
 
 from congenial.data.databases import SqliteTable, attach, is_database, is_sqlite, only_one
+from congenial.data.frames import failures, register
+from congenial.data.lazy_frames import KEPT, count_in_place
 from congenial.data.public_domain import (
     BLANK,
     BROKEN,
@@ -42,25 +42,23 @@ from congenial.data.sources import (
     ask,
     ask_columns,
     connect,
-    describe,
     identifier,
     is_empty,
     literal,
     locate,
     open_files,
-    weighted,
     with_types,
 )
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import Plan
+from congenial.plan.row_filter import Condition
 from congenial.types import IntArray
 from congenial.wording import show
 
 # Number of partial counts above which they are added up, to save memory.
 _COMPACT = 1_000_000
-_WEIGHT = "records of one row"
 # `fate` of a counted row whose weight is no whole number.
 _UNCOUNTED = "uncounted"
 
@@ -94,6 +92,8 @@ class RowSource:
     known: Sequence[str]  # Columns of the rows.
     shown: str  # The rows, as messages name them.
     batches: Iterable[Relation]  # The rows, read once.
+    # The rest of the row filter, if an engine has evaluated a part of it.
+    left: Condition | None = None
 
     @property
     def parts(self) -> tuple[RowSource, ...]:
@@ -207,15 +207,26 @@ def _open(plan: Plan, base: Path, frame: object | None) -> Iterator[RowSource]:
 
 
 def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any) -> RowSource:
+    known, schema = [], {}
+    failed = False
     try:
         wide = nw.from_native(frame)
-        known = wide.collect_schema().names()
+        schema = dict(wide.collect_schema())
+        known = list(schema)
     except (TypeError, nw.exceptions.NarwhalsError):
-        known = []
+        pass
+    except failures():
+        failed = True
+    if failed:
+        raise DataError(
+            f"the query of the frame, a {type(frame).__name__}, is refused by its engine; run it "
+            "without congenial to see why."
+        )
     if not known or not all(isinstance(name, str) for name in known):
         raise ArgumentError(
             f"frame is a {type(frame).__name__} without named columns; give a dataframe such as "
-            "one of pandas, polars, pyarrow or DuckDB, whose columns have text for names."
+            "one of pandas, polars, pyarrow, DuckDB, Ibis or PySpark, whose columns have text for "
+            "names."
         )
     shown = "the frame"
     public = open_public(connection, plan, base)
@@ -224,7 +235,18 @@ def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any)
         raise ArgumentError(
             f"{shown} gives one name to two columns that the plan needs; rename one."
         )
-    table = _register(connection, wide.select(needed), needed, shown)
+    objects = [name for name in needed if schema[name] == nw.Object]
+    if objects and wide.implementation.is_polars():
+        raise ArgumentError(
+            f"the column {objects[0]!r} of {shown} holds Python objects, which polars gives to no "
+            "other library; cast it to text or numbers."
+        )
+    if isinstance(wide, nw.LazyFrame):
+        groups = count_in_place(connection, plan, public, wide, needed)
+        # the query runs when the rows are first counted, after mistakes of the plan are found
+        batches = (groups.collect(connection, shown) for _ in range(1))
+        return RowSource(connection, plan, public, known, shown, batches, groups.condition)
+    table = register(connection, wide.select(needed), needed, shown)
     return RowSource(connection, plan, public, known, shown, [table])
 
 
@@ -232,66 +254,6 @@ def count(plan: Plan, *, base: Path, frame: object | None = None) -> Counted:
     """Count the rows of a plan's source, or of a dataframe; nodes are in the order of names."""
     with open_source(plan, base=base, frame=frame) as source:
         return source.counted
-
-
-def _register(
-    connection: Connection,
-    frame: nw.DataFrame[Any] | nw.LazyFrame[Any],
-    names: list[str],
-    shown: str,
-) -> Relation:
-    if not frame.implementation.is_polars() and find_spec("pyarrow") is None:
-        raise ArgumentError(
-            f"a frame of {frame.implementation} is counted through Arrow; install pyarrow."
-        )
-    objects = [name for name in names if frame.collect_schema()[name] == nw.Object]
-    if objects and frame.implementation.is_polars():
-        raise ArgumentError(
-            f"the column {objects[0]!r} of {shown} holds Python objects, which polars gives to no "
-            "other library; cast it to text or numbers."
-        )
-    unfit = f"a column of {shown} cannot be given to Arrow; give each column values of one type"
-    failed = False
-    try:
-        if isinstance(frame, nw.LazyFrame):
-            # the backend counts first, so that a long frame is never collected whole
-            frame = frame.group_by(names).agg(nw.len().alias(_WEIGHT)).collect()
-        connection.register("frame", _with_text(frame, names))
-    except (
-        duckdb.Error,
-        nw.exceptions.NarwhalsError,
-        ValueError,
-        TypeError,
-        NotImplementedError,
-        OverflowError,
-    ):
-        failed = True  # these texts may quote a cell
-    if failed:
-        raise DataError(f"{unfit}.")
-    table = describe(connection, "frame", shown, unfit)
-    return weighted(table, _WEIGHT) if _WEIGHT in table.columns else table
-
-
-def _with_text(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
-    """Turn pandas columns of objects into text, value by value.
-
-    Arrow would guess the type of such a column from its values, so that one record would decide
-    how the others are read.
-    """
-    if not frame.implementation.is_pandas_like():
-        return frame
-    native = frame.to_native()
-    for name in names:
-        column = native[name]
-        if str(getattr(column.dtype, "categories", column).dtype) == "object":
-            texts = column.astype(object).map(_text, na_action="ignore")
-            native = native.assign(**{name: texts.astype("string")})
-    return nw.from_native(native, eager_only=True)
-
-
-def _text(value: object) -> str:
-    """Write a value as text; integers without a decimal point."""
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> list[str]:
@@ -338,15 +300,18 @@ def _count(source: RowSource) -> Counted:
     """Count batches of rows, one after the other, and set the counts on what the plan counts."""
     connection, plan, shown = source.connection, source.plan, source.shown
     needed, domain = source.needed, source.public_domain
-    columns = level_columns(plan)
+    columns, public = level_columns(plan), source.public
+    if source.left is not None:
+        public = replace(public, condition=source.left)
     typed = ", ".join(f"{c} VARCHAR" for c in _counted_by(plan))
     shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records HUGEINT)"
     ask(connection, f"CREATE TEMP TABLE tally {shape}", BROKEN)
     for batch in source.batches:
         if is_empty(connection, batch, unreadable(batch)):
             continue
-        used = replace(batch, columns={c: batch.columns[c] for c in needed})
-        _tally(connection, plan, source.public, with_types(used, plan.data.types or {}))
+        kept = {c: kind for c, kind in batch.columns.items() if c in needed or c == KEPT}
+        used = with_types(replace(batch, columns=kept), plan.data.types or {})
+        _tally(connection, plan, public, used)
     _check_tally(connection, plan, shown)
     if domain is None:
         ask(

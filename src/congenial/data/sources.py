@@ -340,9 +340,3 @@ def no_view(shown: str) -> str:
         f"{shown} of the database cannot be read, since a view may use tables of its own database "
         "file only, and no other file; store its rows as a table, or correct its query"
     )
-
-
-def weighted(table: Relation, column: str) -> Relation:
-    """Return the table with `column` as the number of records in a row."""
-    rest = {name: kind for name, kind in table.columns.items() if name != column}
-    return replace(table, columns=rest, weight=identifier(column))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NoReturn
 
@@ -90,6 +90,7 @@ class Conjunct:
 
     sql: str
     columns: frozenset[str]  # The columns it names, in lower case.
+    tree: Mapping[str, Any] = field(compare=False, repr=False)  # As DuckDB's parser writes it.
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Cond
         columns = frozenset(
             p["column_names"][0].casefold() for _, p in _parts(piece) if p["class"] == "COLUMN_REF"
         )
-        conjuncts.append(Conjunct(sql.removeprefix("SELECT 1 WHERE "), columns))
+        conjuncts.append(Conjunct(sql.removeprefix("SELECT 1 WHERE "), columns, piece))
     return Condition(text, tuple(conjuncts))
 
 

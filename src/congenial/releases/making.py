@@ -98,6 +98,7 @@ def release(
         Directory from which the plan's relative paths start.
     frame : dataframe, optional
         Rows to count instead of the plan's source: pandas, polars, Arrow, or what narwhals knows.
+        Those of PySpark, Ibis and DuckDB are counted where they lie.
     simulate : int, optional
         Seed of a reproducible draw, which protects nobody and is stamped so.
     with_truth : bool
