@@ -143,6 +143,6 @@ def test_curves_beyond_the_limit_are_refused_with_the_limit_and_no_size_of_an_in
     monkeypatch.setattr(two_pass, "MOST_POINTS", 1)
     tree = Tree.from_parents([-1, 0, 0, 1, 1])
     known = consistent(tree) & nonnegative()
-    with pytest.raises(UnsupportedError, match=r"than the limit of 0\.0 GiB; use") as told:
+    with pytest.raises(UnsupportedError, match=r"than the limit, 0\.0 GiB; use") as told:
         project([5.0, 2.0, 4.0, -1.0, 2.0], known, norm="l1")
     assert "nodes" not in str(told.value)
