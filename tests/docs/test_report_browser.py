@@ -183,7 +183,7 @@ def test_counts_that_are_not_listed_are_loaded_when_they_are_searched_for(shown,
     assert 2 <= len(asked) <= 5
     assert "More" not in shown.run(STATUS)
     shown.run(search.format("1"))
-    shown.wait(f"{STATUS}.endsWith('More places begin so; type more of the name.')")
+    shown.wait(f"{STATUS}.endsWith('More places begin with this; type more of the name.')")
     shown.run(search.format("nobody"))
     shown.wait(f"{STATUS} === 'No place has that name.'")
     assert shown.told("Runtime.exceptionThrown") == []

@@ -247,7 +247,7 @@ def test_a_duplicate_key_is_refused(pristine, tmp_path, at):
     (place / files.CERTIFICATE).write_text(text)
     name, text = failed(place)
     assert name == "certificate"
-    assert f"the key '{at[-1]}' stands there twice" in text
+    assert f"the key '{at[-1]}' occurs twice" in text
 
 
 @pytest.mark.parametrize(

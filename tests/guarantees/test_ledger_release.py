@@ -279,13 +279,14 @@ def test_explain_states_the_cost_and_the_remaining_budget(tmp_path, capsys):
     plan = read_plan(tmp_path / "plan.toml")
     before = (tmp_path / "ledger").read_bytes()
     text = as_text(explain(plan, tmp_path))
-    assert "A release is debited epsilon 1 and delta 3.718" in text
-    assert "where epsilon 1.5 and delta 1e-6 remain, epsilon 0.5 and delta 9.96" in text
+    assert "A release costs epsilon 1 and delta 3.718" in text
+    assert "epsilon 1.5 and delta 1e-6 remain" in text
+    assert "then epsilon 0.5 and delta 9.96" in text
     assert (tmp_path / "ledger").read_bytes() == before
     make(tmp_path)
     found = explain(plan, tmp_path)
     assert found.remaining.epsilon_text == "0.5"
-    assert "A release would be refused: it is debited epsilon 1 and" in as_text(found)
+    assert "A release would be refused: it costs epsilon 1 and" in as_text(found)
     refused = refusal(lambda: make(tmp_path, "again"), BudgetError)
     assert f"remaining {found.remaining}" in refused
     assert cli.run(["explain", str(tmp_path / "plan.toml"), "--json"]) == 0

@@ -107,7 +107,8 @@ def test_a_blank_level_is_reported_without_its_row(place: Path) -> None:
     source, _ = as_parquet(place, [(None, 3, WORD)] * TIMES)
     # the end is a line of a plan, to be copied
     line = (
-        """'zone'; mend it, or leave such rows out, under [data]: where = '"zone" IS NOT NULL'."""
+        "'zone'; fill it in, or leave such rows out, "
+        """under [data]: where = '"zone" IS NOT NULL'."""
     )
     assert_secret(counting(place, source, where=None), line)
 

@@ -118,7 +118,7 @@ def test_the_truncation_of_windows_is_within_the_bound(zeros):
 def test_counts_between_two_modes_are_refused():
     # a leaf that is 0 with probability 0.45, or about 165, and not measured
     case = [-1, 0, 0], False, np.array([INF, INF, 0.5]), np.array([0.0, 0.0, 4.0])
-    with pytest.raises(UnsupportedError, match="165 nats for its zeros, beyond 20; give smaller"):
+    with pytest.raises(UnsupportedError, match="by 165, and the limit is 20; give smaller"):
         posterior(*case, ([165.0, 6.0], INF, [0.45, 0.0])).marginal(1)
     # root and leaf tell of different modes
     for y, mean, scales in (((150, 0), 150.0, (30, 20)), ((100, 40), 100.0, (20, 20))):

@@ -126,7 +126,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "simulations from seed 4" in said
     assert "never prove" in said
     assert "loss, enumerated" in said
-    assert "one record from 'City/" in said
+    assert "one record moves from 'City/" in said
     assert sorted(p.name for p in tmp_path.iterdir()) == ["plan.toml", "zones.csv"]
 
     def weak(model, error):

@@ -90,7 +90,7 @@ def test_equal_weights_are_listed_once(seed):
 def test_a_leaf_that_is_either_empty_or_far_from_it_is_refused():
     unary, a, b, center, zero = random_weights(np.random.default_rng(1))
     zero[TREE.leaves[0]] = 21.0
-    with pytest.raises(UnsupportedError, match="by 21 nats for its zeros"):
+    with pytest.raises(UnsupportedError, match="by 21, and the limit is"):
         prior_tilts(of_tree(TREE), share_priors(unary, a, b, center, zero))
 
 

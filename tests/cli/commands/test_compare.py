@@ -22,7 +22,7 @@ def test_the_command(tmp_path, capsys):
     out = tmp_path / "out"
     assert run("compare", path, "--replicates", 4, "--total", 900, "--out", out) == 0
     said = capsys.readouterr()
-    assert "900 records in all" in said.out
+    assert "made-up counts: 900 records, divided" in said.out
     assert "topdown" in said.out
     assert "Nothing was spent" in said.out
     assert STAMP not in said.out
