@@ -8,7 +8,8 @@ from types import MappingProxyType
 from congenial.accounting.guarantee import POST_PROCESSED, TWO_BINS, Guarantee
 from congenial.accounting.loss.inequalities import NONE, PROVED, TRIVIAL, WHOLE
 
-_ALWAYS = ("proofs/noise.md", "proofs/samplers.md")
+# Proofs of draws that follow their law up to an error, and exactly.
+_APPROXIMATE, _EXACT = "proofs/samplers.md", "proofs/exact-draws.md"
 # Proof for each source of gamma, besides those for the noise and the sampler.
 PROOFS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -25,7 +26,9 @@ PROOFS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def proofs_of(guarantee: Guarantee) -> tuple[str, ...]:
     """Name the proofs that a guarantee rests on, as paths in the repository."""
     sources = guarantee.gamma_source.split("; ")
-    found = [*_ALWAYS, *(file for source in sources for file in PROOFS[source])]
+    exact = guarantee.sampler_error == 0.0 and not guarantee.ideal_only
+    drawn = _EXACT if exact else _APPROXIMATE
+    found = ["proofs/noise.md", drawn, *(file for source in sources for file in PROOFS[source])]
     group = guarantee.records > 1 and not guarantee.at_once
     if len(sources) > 1 or group or guarantee.rho is not None:
         found.append("proofs/composition.md")
