@@ -74,8 +74,9 @@ def test_laplace_noise_is_that_of_exact_arithmetic(monkeypatch, slack):
         with localcontext(prec=60):
             some = source.integers(0, int(5 * scale) + 2, 4).tolist()
             edges = [(-Decimal(k) / Decimal(scale)).exp() for k in some]
+        plain = source.integers(0, 2**64, 6, dtype=np.uint64)
         words = np.concatenate(
-            (beside(source, edges), source.integers(0, 2**64, 6, dtype=np.uint64), [np.uint64(0)])
+            (beside(source, edges), plain, np.array([0, 2**64 - 1], dtype=np.uint64))
         )
         for word in words.tolist():
             pair = np.array([[word, 2**63]], dtype=np.uint64)
@@ -118,6 +119,21 @@ def test_gaussian_noise_is_that_of_exact_arithmetic(monkeypatch, slack):
             drawn += 1
     if slack > 1:
         assert asked > drawn / 3
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.3, 1.7, 10.05, 60.0])
+def test_a_table_is_rounded_down_and_as_long_as_the_proof_says(sigma):
+    table = discrete_gaussian._thresholds(sigma)
+    assert table.size <= 24 * sigma + 18
+    with localcontext(prec=DIGITS):
+        reach = int(30 * sigma) + 30
+        weights = [(-Decimal(k * k) / (2 * Decimal(sigma) ** 2)).exp() for k in range(reach + 1)]
+        total = 2 * sum(weights) - weights[0]
+        below = sum(weights[table.size // 2 + 1 :])
+        margin = Decimal(2) ** -40
+        for k, entry in enumerate(table.tolist(), -(table.size // 2)):
+            below += weights[abs(k)]
+            assert -margin < below / total * 2**64 - entry < 1 + margin
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0, 1000.0])

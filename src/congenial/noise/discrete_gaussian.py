@@ -145,10 +145,11 @@ LAW = DiscreteGaussian
 
 
 def _thresholds(sigma: float) -> Words:
-    """Distribution function at -reach, ..., reach - 1, in units of 2^-64, off by less than 1.
+    """Distribution function at -reach, ..., reach - 1, in units of 2^-64, rounded down.
 
-    With ``q = exp(-1 / (2 sigma^2))`` the weights obey ``w(k + 1) = w(k) q^(2 k + 1)``. In k steps
-    the rounding of each product adds up to less than k^2 units of 2^-256.
+    With ``q = exp(-1 / (2 sigma^2))`` the weights obey ``w(k + 1) = w(k) q^(2 k + 1)``. Rounding
+    lowers q by less than 1 unit of 2^-256, its square by less than 3, the k-th ratio by less than
+    1 + 4 k, and so w(k) by less than 2 k^2.
     """
     reach = int(np.ceil(_REACH * sigma)) + 8
     with localcontext(prec=100):
@@ -168,8 +169,9 @@ def _thresholds(sigma: float) -> Words:
 def _doubtful(table: Words, slack: int) -> Words:
     """Return where words begin to be, and cease to be, too close to each entry to decide.
 
-    An entry is off by less than 1, so a word decides unless it is within 1 of the entry. An odd
-    place among these ends is undecided, an even one is twice the number of entries below.
+    The true value is less than 2 above its entry, and less than 1 below, so a word decides unless
+    it is within 1 of the entry. An odd place among these ends is undecided, an even one is twice
+    the number of entries below.
     """
     most = np.uint64(2**64 - 1)
     begin = table - np.minimum(table, np.uint64(slack))
