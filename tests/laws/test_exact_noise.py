@@ -7,7 +7,8 @@ boundaries, worked out as decimals of 150 digits, enclose the uniform number.
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
-from itertools import pairwise
+from fractions import Fraction
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -134,6 +135,26 @@ def test_a_table_is_rounded_down_and_as_long_as_the_proof_says(sigma):
         for k, entry in enumerate(table.tolist(), -(table.size // 2)):
             below += weights[abs(k)]
             assert -margin < below / total * 2**64 - entry < 1 + margin
+
+
+def test_the_stated_epsilon_is_the_loss_up_to_rounding():
+    tree = cg.Tree.from_paths([f"{a}/{b}/{c}" for a in "pq" for b in "rs" for c in "tuv"])
+    source = np.random.default_rng(5)
+    above = [set(path) for path in (ancestors(tree, leaf) for leaf in tree.leaves.tolist())]
+    for _ in range(50):
+        scales = np.exp(source.uniform(-3.0, 6.0, len(tree)))
+        image = cg.image(cg.Additive(cg.DiscreteLaplace(scales), tree), cg.consistent(tree))
+        stated = Fraction(float(image.guarantee("substitute").epsilon))
+        moves = (first ^ second for first, second in combinations(above, 2))
+        exact, changed = max((sum(1 / Fraction(scales[v]) for v in m), len(m)) for m in moves)
+        assert abs(stated - exact) <= exact * changed * Fraction(1, 2**52)
+
+
+def ancestors(tree, node):
+    """The node and all nodes above it."""
+    while node >= 0:
+        yield node
+        node = int(tree.parents[node])
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 30.0, 1000.0])
