@@ -151,10 +151,11 @@ class Guarantee:
             if self.neighbours == "substitute"
             else f"adding or removing {what}".removesuffix(",")
         )
-        factor = math.exp(min(self.epsilon, 700.0))
+        factor = f"{math.exp(min(self.epsilon, 700.0)):.3g}"
+        plus = f", plus {self.delta:.2g}" if self.delta else ""
         text = (
             f"({self.epsilon:.6g}, {self.delta:.2g})-differentially private: {change} changes the "
-            f"probability of any event by at most a factor of {factor:.3g}, plus {self.delta:.2g}, "
+            f"probability of any event by at most a factor of {factor}{plus}, "
             f"among {self.covered}."
         )
         if self.unprotected:
