@@ -142,7 +142,7 @@ faults:  ## Plant faults, audit them, and write the table of docs/how-to/audit-a
 
 benchmark:  ## Measure speed and memory beside their peers, and write docs/benchmarks.md.
 	@requirements/environment.sh benchmark
-	@echo "Running the benchmarks, up to 15 minutes; the machine should do nothing else."
+	@echo "Running the benchmarks, up to 25 minutes; the machine should do nothing else."
 	@.venv/benchmark/bin/python -m benchmarks --page
 
 lock:  ## Look for newer versions of what the project needs, and lock them.

@@ -8,6 +8,7 @@ from benchmarks.record import Line
 from benchmarks.rows import ROWS
 
 TITLES = {
+    "noise": "Noise alone with its exact law, beside OpenDP's exact samplers",
     "flat": "One draw under one pinned total, equalities only",
     "everywhere": "One draw, tree 1-50-2,000-50,000-1,000,000, noise at every node, root pinned",
     "bounded": "The same with every count ≥ 0",

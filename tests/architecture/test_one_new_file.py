@@ -64,7 +64,7 @@ HUBER = '''
                 out[of == s] = -np.where(a < 1, 0.5 * a**2, a - 0.5) - np.log(weight.sum())
             return out
 
-        def draw(self, words, scales):
+        def draw(self, words, scales, more):
             out = np.zeros((words.shape[0], scales.size), dtype=np.int64)
             for k in np.flatnonzero(np.isfinite(scales)):
                 u, p = table(scales[k])

@@ -43,7 +43,7 @@ def test_ordered_paths_make_the_tree_of_any_paths():
             Names.of(name for name, first in zip(column, apart, strict=True) if first <= at)
             for at, column in enumerate(columns)
         )
-        made = tree_of(plan, Paths(np.array(apart, dtype=np.int8), names))
+        made = tree_of(plan, Paths(np.array(apart, dtype=np.int16), names))
         known = Tree.from_paths(("all", *path) for path in paths)
         assert made.names == known.names
         assert made.parents.tolist() == known.parents.tolist()

@@ -228,7 +228,8 @@ def test_a_specification_agrees_with_the_rest(made, name):
     privacy, plan = certificate.plan["privacy"], certificate.plan["invariants"]
     assert claim.neighbours.relation == privacy["neighbours"]
     assert claim.epsilon == pytest.approx(privacy["epsilon"])
-    assert claim.delta > 0
+    # noise alone is drawn exactly
+    assert (claim.delta > 0) == (name != "imaging")
     assert sum(level.share_of_budget for level in noise.levels) == pytest.approx(1.0)
     # pins make no pair avoid a measured level here, so the levels' losses add up
     if name == "gaussian":

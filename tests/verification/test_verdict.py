@@ -353,7 +353,6 @@ def test_a_marker_with_another_text_fails(sham, text):
 WAYS = [
     ("conditioning", 'publish_exactly = ["root"]\nnonnegative = true'),
     ("conditioning", 'publish_exactly = ["root"]'),
-    ("imaging", 'publish_exactly = ["root"]\nnonnegative = true'),
 ]
 
 
@@ -369,7 +368,18 @@ def test_an_error_missing_everywhere_fails(tmp_path, method, invariants):
         part["numerical_error"] = part["delta"] = 0.0
 
     restate(tmp_path / "out", forget)
-    assert failed(tmp_path / "out") == ["numerical error"]
+    assert failed(tmp_path / "out") == ["proofs", "numerical error"]
+
+
+@pytest.mark.parametrize("method", ["imaging", "posterior"])
+def test_noise_that_is_drawn_exactly_has_no_delta(tmp_path, method):
+    plan = make_city(tmp_path, method=f'name = "{method}"')
+    made = release(read_plan(plan), tmp_path / "out", base=tmp_path)
+    assert made.certificate.guarantee.delta == made.certificate.guarantee.numerical_error == 0.0
+    assert made.certificate.sentence.startswith("1-differentially private: ")
+    assert ", plus" not in made.certificate.sentence
+    told = {check.name: check.text for check in verify(tmp_path / "out")}
+    assert told["numerical error"] == "the noise has exactly its law"
 
 
 def test_an_error_made_smaller_than_the_engine_s_is_noticed(real):

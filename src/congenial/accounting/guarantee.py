@@ -151,12 +151,11 @@ class Guarantee:
             if self.neighbours == "substitute"
             else f"adding or removing {what}".removesuffix(",")
         )
-        factor = f"{math.exp(min(self.epsilon, 700.0)):.3g}"
+        factor = math.exp(min(self.epsilon, 700.0))
         plus = f", plus {self.delta:.2g}" if self.delta else ""
         text = (
-            f"({self.epsilon:.6g}, {self.delta:.2g})-differentially private: {change} changes the "
-            f"probability of any event by at most a factor of {factor}{plus}, "
-            f"among {self.covered}."
+            f"{self.short}-differentially private: {change} changes the probability of any event "
+            f"by at most a factor of {factor:.3g}{plus}, among {self.covered}."
         )
         if self.unprotected:
             text += f" Not protected: {'; '.join(self.unprotected)}."
@@ -166,6 +165,12 @@ class Guarantee:
                 " This holds for real-number noise only; its floating-point draws are for studies."
             )
         return text
+
+    @property
+    def short(self) -> str:
+        """Epsilon, with delta unless delta is 0."""
+        epsilon = f"{self.epsilon:.6g}"
+        return f"({epsilon}, {self.delta:.2g})" if self.delta else epsilon
 
     @property
     def vacuous(self) -> str:

@@ -55,7 +55,7 @@ class Paths:
     """Paths of all leaves from the root down, sorted; a name that repeats is left out."""
 
     apart: npt.NDArray[
-        np.int8
+        np.int16
     ]  # shape (leaves,): First level whose name differs from the one before.
     names: tuple[Names, ...]  # For each level the names of its nodes, in the order of the leaves.
 
@@ -250,7 +250,7 @@ def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     """
     if not plan.hierarchy.levels:
         ask(connection, "CREATE TEMP TABLE ordered AS SELECT 0 AS leaf", BROKEN)
-        return Paths(np.zeros(1, dtype=np.int8), ())
+        return Paths(np.zeros(1, dtype=np.int16), ())
     table, condition = _domain_table(plan, public), public.condition
     for level in plan.hierarchy.levels:
         table.check_column(level, "hierarchy.levels")
@@ -328,7 +328,7 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
     apart = f"CASE {above} ELSE {len(columns) - 1} END" if above else "0"
     ask(
         connection,
-        f"CREATE TEMP TABLE ordered AS SELECT *, CAST({apart} AS TINYINT) AS apart FROM (SELECT "
+        f"CREATE TEMP TABLE ordered AS SELECT *, CAST({apart} AS SMALLINT) AS apart FROM (SELECT "
         f"{', '.join(columns)}, row_number() OVER (ORDER BY {order}) - 1 AS leaf FROM domain) "
         "WINDOW w AS (ORDER BY leaf)",
         BROKEN,
@@ -341,7 +341,7 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
             "release needs at least one."
         )
     fetched = (_names(connection, column, at, firsts) for at, column in enumerate(columns))
-    return Paths(firsts.astype(np.int8), tuple(fetched))
+    return Paths(firsts.astype(np.int16), tuple(fetched))
 
 
 def _names(

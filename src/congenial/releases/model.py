@@ -52,7 +52,7 @@ from congenial.noise.discrete_gaussian import MOST_TABULATED
 from congenial.noise.law import find_law
 from congenial.plan.cross_table import MARGIN, comparison
 from congenial.plan.plan import Plan, bounds_by_node, exact_nodes
-from congenial.plan.sections import MOST_EPSILON, OWN_COLUMNS
+from congenial.plan.sections import OWN_COLUMNS
 from congenial.types import BoolArray, FloatArray
 
 # Least share of a plan's delta that is reserved for the numerical error of a draw.
@@ -261,12 +261,11 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
     every node of one path by one. The claim covers both cases.
     """
     if not sampler_error <= ERROR_LIMIT:
-        least = 1.05 * model.plan.privacy.epsilon * sampler_error / ERROR_LIMIT
-        wider = f"an epsilon of {least:.2g} or more" if least <= MOST_EPSILON else "fewer counts"
         raise PrivacyError(
             f"a draw of {len(model.domain)} counts has a numerical error of {sampler_error:.2g}, "
             f"and the limit is {ERROR_LIMIT:g}, because privacy.epsilon "
-            f"{model.plan.privacy.epsilon:g} takes wide noise; ask for {wider}."
+            f"{model.plan.privacy.epsilon:g} takes wide noise; ask for a larger epsilon, or for "
+            "fewer counts."
         )
     state = conditioned_guarantee if model.plan.method.name == "conditioning" else imaged_guarantee
     asked = model.plan.privacy.delta

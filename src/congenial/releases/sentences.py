@@ -527,16 +527,16 @@ def _gamma_source(claim: Claim) -> str:
 def _compared(claim: Claim) -> tuple[str, ...]:
     """Say how two releases are compared; zCDP as in Bun and Steinke (2016), Definition 1.1."""
     measure = claim.measure
-    parts = (
-        f"delta is {claim.delta:.3g} and covers the numerical error of the draw (at most "
-        f"{claim.numerical_error:.3g})."
-    )
+    drawn = f"covers the numerical error of the draw (at most {claim.numerical_error:.3g})"
+    exact = "the draw has no numerical error"
+    parts = f"delta is {claim.delta:.3g} and {drawn if claim.numerical_error else exact}."
     if isinstance(measure, Pure):
-        return (f"no probability grows by more than a factor exp(epsilon), plus delta; {parts}",)
+        plus = ", plus delta" if claim.delta else ""
+        return (f"no probability grows by more than a factor exp(epsilon){plus}; {parts}",)
     orders = "for the orders a = 2, 3, 4, …" if measure.whole_orders else "for each order a above 1"
     return (
         "the noise has zero-concentrated differential privacy (zCDP), converted to epsilon at a "
-        f"part of delta; the rest of delta covers the draw's error; {parts}",
+        f"part of delta; {parts}",
         "zCDP: the Rényi divergence of order a between the laws of the two releases is at most rho "
         f"times a, here {measure.rho:.6g} times a, {orders}.",
     )
@@ -638,10 +638,8 @@ def _required(certificate: Statement) -> str:
 
 def cite(certificate: Statement, title: str) -> tuple[str, ...]:
     """How to cite a release, and the method behind it."""
-    made, version = (
-        certificate.made[:10],
-        on_a_line(certificate.versions.get("congenial", "unknown")),
-    )
+    version = on_a_line(certificate.versions.get("congenial", "unknown"))
+    made = certificate.made[:10]
     stamp = f" {STAMP}." if certificate.simulation else ""
     claim = certificate.guarantee
     own = (

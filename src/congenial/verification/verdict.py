@@ -167,7 +167,9 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     yield judged(
         "numerical error",
         least * (1.0 - TOLERANCE) <= certificate.guarantee.numerical_error,
-        f"a draw is off by at most {within}, in total variation",
+        f"a draw is off by at most {within}, in total variation"
+        if certificate.guarantee.numerical_error > 0.0
+        else "the noise has exactly its law",
         f"the certificate states {within}, but the proved bound is {least:.1e}",
     )
     if certificate.ledger is not None or plan.privacy.ledger is not None:

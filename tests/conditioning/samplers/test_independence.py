@@ -151,7 +151,7 @@ def test_a_missing_start_is_reported(monkeypatch):
         x = None
 
     monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: Nothing)
-    with pytest.raises(InfeasibleError, match="give start="):
+    with pytest.raises(InfeasibleError, match="as start="):
         conditioned.run([1, 2, 3], 5, 2, cg.seeded(1))
 
 
