@@ -116,7 +116,11 @@ def methods_table(found: Comparison) -> Exhibit:
         "Methods",
         ("method", "noise", "epsilon", "delta", "satisfies invariants", "why it does not fit"),
         tuple(rows),
-        ("Every method has noise for the same final epsilon, which includes the cost of bounds.",),
+        (
+            "Every method has the same epsilon in its guarantee. The cost of bounds is included, "
+            "so methods for which bounds cost privacy have more noise. In the names of methods, "
+            "L1 and L2 are the distances by which imaging moves to the closest counts.",
+        ),
     )
 
 
@@ -147,9 +151,10 @@ def errors_table(found: Comparison) -> Exhibit:
         ),
         tuple(rows),
         (
-            "Errors are in counts, over all counts of the level and all releases. `L1` is the mean "
-            "absolute error, with its standard error over releases. `L2` is the root of the mean "
-            "squared error. The last columns are quantiles of the absolute error.",
+            "Errors are in counts, over all counts of the level and all releases. The column `L1` "
+            "is the mean absolute error, with its standard error over releases. The column `L2` is "
+            "the root of the mean squared error. The last columns are quantiles of the absolute "
+            "error.",
         ),
     )
 
@@ -227,7 +232,7 @@ def head(found: Comparison) -> Iterator[str]:
         f"{found.replicates:,} releases by each method at epsilon {privacy['epsilon']:g}, "
         f"neighbours {privacy['neighbours']}, seed {found.seed}."
     )
-    yield f"Compared on {found.basis}."
+    yield f"The methods were compared on {found.basis}."
 
 
 def _grid(title: str, text: Sequence[str], numbers: Sequence[str]) -> Grid:
