@@ -137,7 +137,7 @@ def test_a_table_is_rounded_down_and_as_long_as_the_proof_says(sigma):
             assert -margin < below / total * 2**64 - entry < 1 + margin
 
 
-def test_the_stated_epsilon_is_the_loss_up_to_rounding():
+def test_the_stated_epsilon_is_never_below_the_exact_loss():
     tree = cg.Tree.from_paths([f"{a}/{b}/{c}" for a in "pq" for b in "rs" for c in "tuv"])
     source = np.random.default_rng(5)
     above = [set(path) for path in (ancestors(tree, leaf) for leaf in tree.leaves.tolist())]
@@ -146,8 +146,18 @@ def test_the_stated_epsilon_is_the_loss_up_to_rounding():
         image = cg.image(cg.Additive(cg.DiscreteLaplace(scales), tree), cg.consistent(tree))
         stated = Fraction(float(image.guarantee("substitute").epsilon))
         moves = (first ^ second for first, second in combinations(above, 2))
-        exact, changed = max((sum(1 / Fraction(scales[v]) for v in m), len(m)) for m in moves)
-        assert abs(stated - exact) <= exact * changed * Fraction(1, 2**52)
+        exact = max(sum(1 / Fraction(scales[v]) for v in m) for m in moves)
+        assert exact <= stated <= exact * (1 + Fraction(1, 2**48))
+
+
+@pytest.mark.parametrize("split", [{1: 0.3, 2: 0.7}, {1: 1 / 3, 2: 2 / 3}, {1: 0.01, 2: 0.99}])
+def test_calibrated_noise_loses_at_most_epsilon_in_fractions(split):
+    tree = cg.Tree.from_paths([f"a/{b}/{c}" for b in "rst" for c in "uvw"])
+    invariant = cg.consistent(tree) & cg.exactly([0])
+    for epsilon in (0.1, 1.0, 1.7, 3.0):
+        law = cg.calibrate(tree, invariant, epsilon=epsilon, neighbours="substitute", split=split)
+        exact = 2 * sum(1 / Fraction(float(law.spread[v])) for v in (1, 2))
+        assert exact <= Fraction(epsilon) <= exact * (1 + Fraction(1, 2**47))
 
 
 def ancestors(tree, node):

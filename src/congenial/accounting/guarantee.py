@@ -21,6 +21,7 @@ from congenial.accounting.loss.inequalities import (
 from congenial.accounting.loss.together import Together, moving_together, together_in_union
 from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
 from congenial.accounting.neighbours.compared import Compared, compared_by_all, in_records
+from congenial.accounting.neighbours.counting import Counted
 from congenial.accounting.neighbours.joint_moves import (
     MOST_RECORDS,
     JointMoves,
@@ -351,6 +352,16 @@ def _pairs(
     return bounded_pairs(cost, through, resolved, together, change=change, grid=grid)
 
 
+def _rounding_up(counted: Counted, records: int) -> float:
+    """Return a factor above the rounding of a summed cost, so that no stated loss is too small.
+
+    Each of at most twice as many costs as there are levels or blocks, for each record, is off by a
+    unit of rounding; so is each addition, and what follows takes a dozen units at most.
+    """
+    depth = 1 if counted is None else counted.depth
+    return 1.0 + (4 * records * depth + 16) * 2.0**-53
+
+
 def _guarantee(
     mechanism: Additive,
     resolved: ResolvedInvariant,
@@ -383,6 +394,8 @@ def _guarantee(
         move, worst, changes = None, joint.cost, joint.changes
     if one_sided:
         worst = max(worst, float(one_sided_costs(cost, resolved, counted).max()))
+    upwards = _rounding_up(counted, 1 if joint is None else joint.records)
+    worst *= upwards
     rho: float | None = None
     pairs = None
     whole = source == WHOLE and noise.discrete
@@ -394,8 +407,8 @@ def _guarantee(
             pairs = _pairs(
                 mechanism, cost, resolved, together, neighbours, joint, one_sided=one_sided
             )
-            base = max(base, pairs.worst)
-            epsilon = max(base, pairs.loss())
+            base = max(base, pairs.worst * upwards)
+            epsilon = max(base, pairs.loss() * upwards)
             if epsilon >= 2.0 * base * (1.0 - ROUNDING):
                 source, epsilon = TRIVIAL, 2.0 * base
     else:
