@@ -43,7 +43,7 @@ def test_only_conditioning_on_bounds_adds_to_the_loss():
     assert not one.conditions_on_bounds(resolved(bounds=False))
     assert not other.conditions_on_bounds(resolved())
     scales = np.array([np.inf, 2.0, 2.0])
-    assert other.guarantee(scales, TREE, resolved()).epsilon == 1.0
+    assert other.guarantee(scales, TREE, resolved()).epsilon == pytest.approx(1.0)
     loss = one.guarantee(scales, TREE, resolved()).epsilon
     assert loss == pytest.approx(math.log(math.e + 1 - 1 / math.e))
 

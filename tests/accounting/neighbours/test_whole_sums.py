@@ -29,7 +29,7 @@ def test_the_guarantee_does_not_depend_on_the_unit_of_an_invariant() -> None:
         .epsilon
         for scale in (1.0, 10.0)
     ]
-    assert stated[0] == stated[1] == 2.0
+    assert stated[0] == stated[1] == pytest.approx(2.0)
 
 
 def test_the_sensitivity_does_not_depend_on_the_unit_of_an_invariant() -> None:
@@ -52,7 +52,7 @@ def test_coefficients_that_differ_in_their_last_digits_distinguish_records() -> 
         if row[-1] < 2.0**50:
             claim = _claim(row)
             assert (claim.records, claim.at_once) == (2, True)
-            assert claim.rho == (1 + 4 + 1) / (2 * 4.0)
+            assert claim.rho == pytest.approx((1 + 4 + 1) / (2 * 4.0))
         else:
             with pytest.raises(PrivacyError, match="at most 2\\^40"):
                 _claim(row)
@@ -61,7 +61,7 @@ def test_coefficients_that_differ_in_their_last_digits_distinguish_records() -> 
 def test_decimals_become_integers_after_scaling() -> None:
     whole, tenths = _claim([1, 2, 3]), _claim([0.1, 0.2, 0.3])
     assert whole.records == tenths.records == 2
-    assert whole.rho == tenths.rho == (1 + 4 + 1) / (2 * 4.0)
+    assert whole.rho == tenths.rho == pytest.approx((1 + 4 + 1) / (2 * 4.0))
 
 
 @pytest.mark.parametrize(
