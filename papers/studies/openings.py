@@ -96,12 +96,14 @@ WORDS = {
         "agree. *Effective draws* are the number of independent draws of the same precision."
     ),
     "worlds": (
-        "**M** is a mechanism and C the set of values that satisfy the invariant. *M given C* is "
-        "M by conditioning. **h** is any function of a release. *Worlds* are possible values."
+        "**M** is a mechanism and C the set of values that satisfy the invariant. *M given C* and "
+        "*M\\** are M by conditioning on C, and *M_C* is its image in C. **h** is a function, and "
+        "*h after M* is h of M's release. *Worlds* are possible values."
     ),
     "private": (
-        "**As private as** compares two mechanisms: the first satisfies every ε, δ that the second "
-        "satisfies. *The ratio* is that of a release's probabilities under two neighbours."
+        "**As private as** compares two mechanisms: the first loses no more than the second. A "
+        "*ratio* in a counterexample is that of the probabilities of one release under two "
+        "neighbours."
     ),
     "revision": (
         "**Revision** changes a belief as conditioning does, and *imaging* moves each world to the "
