@@ -346,9 +346,9 @@ def _told_of_laws(world: World, table: Exhibit) -> str:
         f"{cast(float, gain):+.1f}% at epsilon {cast(float, at):g}" for gain, at in pairs
     )
     return (
-        f"**The gain that a prior can have: {world.title}.** A parent's counts have a mean. Divide "
-        f"the counts by {world.level_names[-1]} into {_CLASSES} classes by this mean. Suppose that "
-        "the law of the counts of each class were known. The least error, given a count's own "
+        f"**The gain that a prior can have: {world.title}.** The parts of a node have a mean "
+        f"count. Divide the leaves into {_CLASSES} classes by this mean. Suppose that the law of "
+        "the true counts of each class were known. The least error, given a count's own "
         "measurement, would then differ from that of the best of imaging and TopDown by "
         f"{gains}. No prior that takes the counts of a class as alike gains more from a count's "
         "own measurement."
