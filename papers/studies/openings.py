@@ -36,7 +36,7 @@ WORDS = {
     ),
     "imaging": (
         "**Imaging** adds noise first. It then releases the *image* of the noisy counts: the "
-        "closest counts that satisfy the invariants. Imaging is also called projection."
+        "closest counts that satisfy the invariants. This is also called projection."
     ),
     "norms": (
         "**L1 and L2** measure distances between tables. L1 is the sum of the absolute "
@@ -45,7 +45,7 @@ WORDS = {
     "nnl2": "**NNL2** is imaging in L2 if no count may be negative.",
     "topdown": (
         "**TopDown** is the Census Bureau's form of imaging. It goes down from the total, level by "
-        "level, and rounds to integers that are at least 0."
+        "level. It rounds to whole numbers, none of them below 0."
     ),
     "levels": (
         "A **leaf** is a count without parts, such as a zone or a block. A *node* is any count, "
@@ -54,7 +54,8 @@ WORDS = {
     "measurements": "**Measurements** are noisy counts before any invariant is imposed.",
     "posterior": (
         "**The posterior** is the law of the true counts given the measurements. It needs a "
-        "*prior*, their law before any measurement: either flat, or fitted to the measurements."
+        "*prior*: their law before the noisy counts are seen. A prior is flat, or it is fitted to "
+        "the noisy counts."
     ),
     "best table": (
         "**The table of least expected error** has the least expected absolute error under the "
