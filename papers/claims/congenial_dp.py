@@ -277,8 +277,8 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), Example 5.1, S* by equation 2.1",
-        "Where every dataset conforms, so that S* is the range of the query, M* loses no more than "
-        "M: gamma = 0.",
+        "If every dataset satisfies the invariant, S* is the range of the query. Then M* loses "
+        "no more than M: gamma = 0.",
         "the paper, read otherwise",
         False,
         _trivial(all_outputs=False),
@@ -293,23 +293,23 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), section 5.1, Example 4.1 disrupts",
-        "The fixed total of Example 4.1 leaves no datasets that differ in 1 record.",
+        "With the fixed total of Example 4.1, no two datasets differ in 1 record.",
         "the paper",
         False,
         _still_neighbours,
     ),
     Claim(
         "Gong and Meng (2020), section 5.1, gamma = -1/2",
-        "In Example 4.1, M* loses epsilon where k = 2 records are substituted, so that gamma = "
-        "-1/2.",
+        "In Example 4.1, M* loses epsilon if k = 2 records are substituted, so gamma = -1/2.",
         "the paper",
         False,
         _half,
     ),
     Claim(
         "Gong and Meng (2020), section 5.1, gamma = -1/2 for add-remove neighbours",
-        "Where a record moves by removing and adding it, so that k = 2, equation 2.4 holds with "
-        "gamma = -1/2 and the epsilon of Example 4.1, of which M loses only half a step.",
+        "If a record moves by being removed and added, k = 2. Then equation 2.4 holds with "
+        "gamma = -1/2 and the epsilon of Example 4.1. M loses half of this epsilon at each of "
+        "the two steps.",
         "the paper, read otherwise",
         True,
         _nominal(Fraction(-1, 2)),

@@ -195,7 +195,7 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), Theorem 1.3, independent records",
-        "For priors about the database that hold the records independent, a report changes the "
+        "For every prior under which the records are independent, a report changes the "
         "probability of a record's value by at most a factor e^epsilon.",
         "ours: stronger",
         True,
@@ -204,7 +204,7 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), Theorem 1.3, every prior about the database",
-        "For every prior about the database, also where unknown records depend on this one, a "
+        "For every prior about the database, even if unknown records depend on this one, a "
         "report changes the probability of its value by at most a factor e^epsilon.",
         "the paper, read otherwise",
         False,

@@ -209,16 +209,17 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2",
-        "Where M given C and M given C' are epsilon-private, so is M given the disjoint union: "
-        "double geometric noise, both counts in the union.",
+        "If M given C and M given C' are epsilon-private, so is M given the union of the "
+        "disjoint sets C and C'. Tried with double geometric noise and both counts in the "
+        "union.",
         "the paper",
         False,
         _union_counts,
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, corrected",
-        "M given the disjoint union is as private as the worse of M given C and M given C' where "
-        "neighbours give C the same share of the union.",
+        "If neighbours give C the same share of the union's probability, M given the disjoint "
+        "union is as private as the less private of M given C and M given C'.",
         "ours: corrected",
         True,
         _union_private(same_share=True),

@@ -159,7 +159,7 @@ def run(seed: int, effort: float) -> Study:
                 "What one pinned total costs",
                 lambda canvas: _draw(canvas, costs),
                 size=(8.0, 3.6),
-                note="The bound is that of a loss of ln(2 exp(ε) - 1).",
+                note="The bound on γ belongs to a loss of ln(2 exp(ε) - 1).",
             ),
         ),
         tuple(_topic(verdicts, items) for items in _TOPICS),
@@ -190,11 +190,13 @@ def _claims(verdicts: dict[str, Verdict], controls: dict[str, Verdict]) -> Exhib
         (
             "A statement that holds was true in every case tried, which is no proof. A statement "
             "that fails is refuted by its counterexample, in the next table.",
-            "Who says so: a paper; a paper, read differently from what its own proof or use needs; "
-            "a paper that denies it in general; or we. Ours, corrected: it corrects a statement of "
-            "a paper or a reading of it. Ours, stronger: it claims more.",
-            "The last column counts the cases in which the same trial refutes a statement that is "
-            "known to be false, with conditioning instead of imaging, or without a condition.",
+            "Who says so. The paper: a paper states it. Read otherwise: a second meaning of a "
+            "paper's words. Denies it: the paper says that it does not hold in general. Ours: "
+            "this study adds it. Corrected: it corrects a statement or a second meaning. Stronger: "
+            "it claims more than a paper.",
+            "The last column is for a variant that is known to be false, such as conditioning "
+            "instead of imaging, or one without a condition. It counts the cases in which the same "
+            "trial refutes this variant.",
         ),
     )
 
@@ -210,7 +212,10 @@ def _counterexamples(verdicts: dict[str, Verdict]) -> Exhibit:
         "The counterexample to every statement that was refuted",
         ("item", "counterexample"),
         rows,
-        ("Each is the shortest that was found. Numbers in braces are worlds.",),
+        (
+            "Each counterexample is the shortest that was found. Numbers in braces are worlds. A "
+            "ratio is that of the probabilities of one release under two neighbours.",
+        ),
     )
 
 
@@ -221,7 +226,7 @@ def _sources(verdicts: dict[str, Verdict]) -> Exhibit:
         rows.append((source, len(held), sum(held), len(held) - sum(held)))
     return Exhibit(
         "sources",
-        "Who says so, and what came of it",
+        "Statements by origin, and their verdicts",
         ("who says so", "statements", "held", "refuted"),
         tuple(rows),
     )
@@ -246,8 +251,8 @@ def _table_1(verdicts: dict[str, Verdict]) -> Exhibit:
         ("operator", "property", "printed", "found", "claim"),
         tuple(rows),
         (
-            "A mark of the paper that means two things has a row for each.",
-            "Privacy under linear equalities is pure epsilon-privacy with f(D) and f(D') in C.",
+            "If a mark of the paper means two things, each has a row.",
+            "Under linear equalities, privacy means epsilon with delta 0, and f(D) and f(D') in C.",
         ),
     )
 
@@ -262,7 +267,10 @@ def _box() -> Exhibit:
         "No apple in the box (Two Views, Example 2.3)",
         ("world", "prior", "revised", "updated"),
         tuple((str(w), float(prior[w]), float(found[w]), float(taken[w])) for w in prior.worlds),
-        ("Revised: there was no apple. Updated: there is no apple any more.",),
+        (
+            "The revised belief has learnt that there was no apple. The updated belief has learnt "
+            "that there is no apple any more.",
+        ),
     )
 
 
@@ -299,7 +307,7 @@ def _gamma(costs: dict[tuple[float, int, int], CostOfBounds]) -> Exhibit:
         tuple(rows),
         (
             "Double geometric noise with a = exp(-epsilon / 2) in every cell; neighbours differ by "
-            "one substituted record. Limit is the gamma of the loss log(2 e^epsilon - 1).",
+            "one substituted record. The limit is the gamma of a loss of log(2 e^epsilon - 1).",
         ),
     )
 
@@ -320,7 +328,10 @@ def _examples() -> Exhibit:
         "Gamma in the examples of Gong and Meng, section 5.1, at a = 1/2",
         ("example", "k", "epsilon", "loss of M*", "gamma"),
         tuple((*row, _gamma_of(row)) for row in rows),
-        ("Loss of M* is (1 + gamma) k epsilon; k is the number of records that differ.",),
+        (
+            "M* is the mechanism given the invariant. Its loss is (1 + gamma) k epsilon, where k "
+            "is the number of records that differ.",
+        ),
     )
 
 
@@ -367,9 +378,9 @@ def _postulates(seed: int, cases: int) -> Exhibit:
         ("rule", *POSTULATES),
         tuple((name, *(found.get((name, p), "met") for p in POSTULATES)) for name in rules),
         (
-            f"Each rule was tried on {cases} random beliefs with a reserve; a cell names the "
-            "shortest breach found.",
-            f"Screened revision keeps the core {_set(CORE)}.",
+            f"Each rule was tried on {cases} random beliefs. Each belief has a reserve: beliefs to "
+            "fall back on if it excludes the news. A cell has the shortest breach found.",
+            f"Screened revision accepts no news that excludes all of its core, {_set(CORE)}.",
         ),
     )
 
@@ -414,11 +425,16 @@ def _findings(
             + "".join(f" Corrected: {text}" for text in corrected)
         )
     return (
-        f"{len(verdicts)} statements were tried on {cases} random finite laws each, in exact "
-        f"arithmetic. {len(verdicts) - len(failing)} held in every case, which is no proof, and "
-        f"{len(failing)} were refuted. {len(controls)} of the statements are paired with a variant "
-        f"that is known to be false. {caught} of these variants were refuted, so the trials do "
-        "find errors.",
+        f"{len(verdicts)} statements were tried on {cases} random laws of few values each, in "
+        f"exact arithmetic. {len(verdicts) - len(failing)} statements held in every case, which is "
+        f"no proof, and {len(failing)} were refuted. "
+        + (
+            f"Each of the {len(controls)} statements that held is paired with a variant that is "
+            "known to be false. "
+            if set(controls) == {item for item, found in verdicts.items() if found.holds}
+            else f"{len(controls)} statements are paired with a variant that is known to be false. "
+        )
+        + f"{caught} of these variants were refuted, so the trials do find errors.",
         f"**What the papers state.** Of {stated} statements, {len(own)} were refuted:",
         "\n".join(lines),
     )
@@ -428,7 +444,8 @@ def _on_marks(marks: Exhibit) -> str:
     differ = [f"{row[0]}, {row[1]}" for row in marks.rows if row[2] != row[3]]
     return (
         f"**Table 1 of Two Views.** {len(marks.rows) - len(differ)} of its {len(marks.rows)} marks "
-        "agree with what was found" + (f". These do not: {'; '.join(differ)}." if differ else ".")
+        "agree with the verdicts here"
+        + (f". The marks that do not agree: {'; '.join(differ)}." if differ else ".")
     )
 
 
@@ -439,15 +456,15 @@ def _on_others(sources: Exhibit) -> tuple[str, ...]:
         count[name] for name in ("ours: corrected", "ours: stronger", "ours")
     )
     return (
-        f"**What the papers deny.** They say of {denied[0]} statements that these do not hold in "
-        f"general. {denied[2]} were refuted.",
-        f"**Wording.** {other[0]} statements read words of a paper differently from what its own "
-        f"proof or use needs. {other[2]} of these were refuted. These are remarks on wording, not "
-        "errors.",
-        f"**What we add.** {corrected[0]} statements correct one of a paper or a reading of it; "
-        f"{corrected[1]} held. {stronger[0]} claim more than a paper does; {stronger[2]} of these "
-        f"were refuted, so these results cannot be made stronger in this way. Of {ours[0]} others, "
-        f"{ours[1]} held.",
+        f"**What the papers deny.** The papers say of {denied[0]} statements that they do not hold "
+        f"in general. {denied[2]} of these statements were refuted.",
+        "**Wording.** Some words of the papers have a second meaning, which the paper's own proof "
+        f"or use does not need. {other[0]} statements have this second meaning, and {other[2]} of "
+        "them were refuted. These are remarks on wording, not errors.",
+        f"**What this study adds.** {corrected[0]} statements correct a statement of a paper, or a "
+        f"second meaning of one; {corrected[1]} held. {stronger[0]} statements claim more than a "
+        f"paper does; {stronger[2]} were refuted, so the paper's statement cannot be made stronger "
+        f"in this way. Of {ours[0]} further statements, {ours[1]} held.",
     )
 
 
@@ -458,10 +475,11 @@ def _on_rules(postulates: Exhibit) -> str:
         breaks = [
             name for name, cell in zip(postulates.columns[1:], cells, strict=True) if cell != "met"
         ]
-        told.append(f"{rule}: {', '.join(breaks) if breaks else 'none'}")
+        told.append(f"- {rule}: {', '.join(breaks) if breaks else 'none'}")
     return (
-        f"**Rules of belief change.** {len(postulates.columns) - 1} postulates of revision were "
-        f"tried on four rules. Each rule broke these: {'; '.join(told)}."
+        f"**Rules of belief change.** The theory of belief change has postulates, which a rule of "
+        f"revision should satisfy. {len(postulates.columns) - 1} postulates were tried on four "
+        "rules. A list of the postulates that each rule broke:\n\n" + "\n".join(told)
     )
 
 
@@ -470,11 +488,12 @@ def _on_costs(costs: dict[tuple[float, int, int], CostOfBounds]) -> str:
     share = costs[most].gamma / _limit(most[0])
     within = all(c.ratio <= 2 / _noise_ratio(eps) ** 2 - 1 for (eps, _, _), c in costs.items())
     return (
-        "**What bounds cost.** γ is the share by which the loss exceeds ε. With one exact total "
-        f"and no negative cell, γ was enumerated for {len(costs)} combinations of ε, cells and "
-        f"total. The loss {'never' if within else 'somewhere'} exceeds ln(2 exp(ε) - 1). It comes "
-        f"nearest at ε = {most[0]:g}, {most[1]} cells and total {most[2]}: γ is then "
-        f"{100 * share:.1f}% of the largest that this bound allows."
+        "**What bounds cost.** The loss for one record is (1 + γ) ε, where ε is the loss of the "
+        "noise. With one exact total and no negative cell, γ was enumerated for "
+        f"{len(costs)} combinations of ε, cells and total. The loss "
+        f"{'never' if within else 'somewhere'} exceeds ln(2 exp(ε) - 1), which is a bound on γ. "
+        f"The γ nearest to its bound is {100 * share:.1f}% of it, at ε = {most[0]:g}, {most[1]} "
+        f"cells and total {most[2]}."
     )
 
 

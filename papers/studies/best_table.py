@@ -16,6 +16,7 @@ from congenial.randomness import seeded
 from congenial.types import FloatArray, IntArray
 from papers.studies import sources
 from papers.studies.best_table_worlds import (
+    ALPHA,
     INTERVALS,
     METHODS,
     PROJECTIONS,
@@ -154,33 +155,34 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
     tall = 3.2 * -(-len(shown) // _ACROSS)
     figure = Figure(
         "errors",
-        "Error beside the best projection",
+        "Error divided by that of the best of imaging and TopDown",
         draw,
         size=(10.0, tall),
-        note="Bars are 2 standard errors. All panels have one scale.",
+        note="Bars are 2 standard errors. All panels have the same scale.",
     )
     findings = (
-        "Every method releases every table at a final epsilon. All methods except conditioning get "
-        "the same measurements: discrete Laplace noise, with the same share of epsilon at each "
-        "level. One record is substituted for another, and the root is published exactly. No "
-        "count may be "
-        "negative. The table of least expected error is that of `method.name = 'posterior'` with "
-        "the loss `l1`. The noise of conditioning is wider, because bounds increase its loss. "
-        "Conditioning, and the posterior under a prior of independent leaves, are left out if "
-        "there are many leaves.",
+        "Every method releases every table at the same final epsilons. All methods except "
+        "conditioning get the same measurements. These have discrete Laplace noise, with the same "
+        "share of epsilon at each level. Neighbours differ by one substituted record. The root is "
+        "published exactly, and no count may be negative. A plan with `method.name = 'posterior'` "
+        "releases the table of least expected error; its `method.loss` is then `l1`. Conditioning "
+        "has wider noise, because bounds add to its epsilon. It is left out if there are many "
+        "leaves, and so is the posterior whose prior takes leaves as independent.",
         *(_told(world, made) for world, made in found),
         _overview(shown),
         *(_told_of_laws(world, table) for world, table in known),
-        "The prior takes siblings as alike, up to their expected shares. It draws a count among "
-        "many small siblings towards them. Errors of small counts are therefore much smaller, and "
-        "errors of some larger classes are larger. A projection with a smaller error at one level "
-        "may have a larger error at another level; the paragraphs above say by how much.",
+        "The prior of the table of least expected error takes the parts of a node as alike, except "
+        "for their expected shares of the node. Small counts are therefore moved towards the "
+        "counts beside them. The errors of small counts are then much smaller, and those of some "
+        "larger classes are larger. A projection with a smaller error at one level may have a "
+        "larger error at another level, as the paragraphs above say.",
         "An interval around the measurement has the stated coverage for every true count. A "
         "posterior's interval is shorter. It has the stated coverage on average over counts like "
-        "those of its prior, but not in every size class. A few large counts among many small ones "
-        "are drawn down. A release therefore has intervals around the measurements.",
+        "those of its prior, but not in every size class, because a few large counts among many "
+        "small ones are moved down. For this reason, releases have intervals around the "
+        "measurements.",
     )
-    title = "The table of least expected error, and the alternatives"
+    title = "The table of least expected error, beside other methods"
     return Study("best-table", title, findings, tuple(tables), (figure,))
 
 
@@ -213,6 +215,7 @@ def _told(world: World, made: Replicates) -> str:
     cases, above = 0, list[str]()
     larger: list[tuple[float, str]] = []
     held: list[float] = []
+    short: list[float] = []
     above_zero: list[float] = []
     for epsilon, found in made.items():
         relative, error, best = excess(found)
@@ -227,21 +230,37 @@ def _told(world: World, made: Replicates) -> str:
                     text = f"by {name} at epsilon {epsilon:g}, {size}"
                     above.append(text + _traded(world, found, at, best[at]))
             elif missed:
-                larger.append((float(relative[at]), f"{name} at {epsilon:g}, {size}"))
+                larger.append((float(relative[at]), f"{name} at epsilon {epsilon:g}, {size}"))
         mean = found.covered[RELEASED].mean(axis=0)[len(world.level_names) :]
         held += mean[np.isfinite(mean)].tolist()
+        members = found.groups.member.sum(axis=1)[len(world.level_names) :]
+        number = members * len(found.covered[RELEASED])
+        below = (1.0 - ALPHA - mean) / np.sqrt(ALPHA * (1.0 - ALPHA) / np.maximum(number, 1))
+        short += below[np.isfinite(below)].tolist()
         if min(found.scales) >= _COARSE:
             above_zero += mean[1:][np.isfinite(mean[1:])].tolist()
     where = f": {'; '.join(above)}" if above else ""
     sizes = "; ".join(text for _, text in sorted(larger, reverse=True)[:_WORST])
-    classes = f" Of size classes it is larger in {len(larger)}, most in {sizes}." if larger else ""
+    classes = ""
+    if larger:
+        classes = (
+            f" Among size classes it has a larger error in {len(larger)}, above all in {sizes}."
+        )
     return (
-        f"**{world.title[0].upper()}{world.title[1:]}.** Of {cases} pairs of a level and an "
-        "epsilon, its error is larger by more than two standard errors in "
-        f"{len(above)}{where}.{classes} Released intervals of 90% contain the true count for at "
-        f"least {min(held):.1%} of the counts of every size class. For counts above 0 and noise of "
-        f"scale {_COARSE:g} or more, it is at most {max(above_zero):.1%}."
+        f"**{world.title[0].upper()}{world.title[1:]}.** The table of least expected error has a "
+        "larger error than the best projection, by more than two standard errors, in "
+        f"{len(above)} of {cases} pairs of a level and an epsilon{where}.{classes} Released "
+        f"intervals of 90% contain the true count for at least {min(held):.1%} of the counts of "
+        f"every size class{_short(short)}. For counts above 0 and noise of scale {_COARSE:g} or "
+        f"more, they contain it for at most {max(above_zero):.1%}."
     )
+
+
+def _short(below: list[float]) -> str:
+    """Say by how many standard errors a share of intervals is below the stated probability."""
+    if max(below) <= 0.0:
+        return ""
+    return f" (where this is below {1.0 - ALPHA:.0%}, by at most {max(below):.1f} standard errors)"
 
 
 def _overview(shown: list[tuple[World, Exhibit]]) -> str:
@@ -258,8 +277,9 @@ def _overview(shown: list[tuple[World, Exhibit]]) -> str:
         rows.append((world.title, *(found.get(epsilon) for epsilon in epsilons)))
     columns = ("counts", *(f"ε = {epsilon:g}" for epsilon in epsilons))
     return (
-        "How far the mean absolute error at the deepest level differs from that of the best of "
-        "imaging and TopDown, in %. Below 0, the table of least expected error is better:\n\n"
+        "This table compares mean absolute errors at the deepest level. A number is the error of "
+        "the table of least expected error, minus that of the best of imaging and TopDown, in % of "
+        "the latter. Below 0, the table of least expected error is better:\n\n"
         + as_rows(Exhibit("overview", "Differences", columns, tuple(rows)), DIGITS)
     )
 
@@ -277,7 +297,8 @@ def _traded(world: World, found: Found, at: int, best: str) -> str:
     if ratio[most] <= 1.0:
         return f" beside {best}"
     return (
-        f" beside {best}, whose error by {world.level_names[most]} is {ratio[most]:.2f} times ours"
+        f" beside {best}, whose error by {world.level_names[most]} is {ratio[most]:.2f} times as "
+        "large"
     )
 
 
@@ -310,10 +331,10 @@ def known_laws(world: World, made: Replicates) -> Exhibit:
     title = f"Error under known laws: {world.title}"
     columns = ("epsilon", "scale", TABLE, "best projection", "known laws", "difference, %")
     notes = (
-        f"Mean absolute error of a {world.level_names[-1]}. Under known laws, it is the least "
-        f"error given a measurement. The shares of all true counts are then known in each of "
-        f"{_CLASSES} classes of leaves, by the true mean of their siblings. The difference is from "
-        "the best projection.",
+        f"Errors are mean absolute errors of a {world.level_names[-1]}. The known laws are those "
+        f"of the true counts in {_CLASSES} classes of leaves, by the true mean of a leaf and its "
+        "siblings. The error under them is the least, given the measurement of the leaf. The "
+        "difference is from the best projection.",
     )
     return Exhibit(f"{world.name}-known", title, columns, tuple(rows), notes)
 
@@ -321,13 +342,16 @@ def known_laws(world: World, made: Replicates) -> Exhibit:
 def _told_of_laws(world: World, table: Exhibit) -> str:
     """Say how much any prior may gain where the laws of counts are known."""
     pairs = zip(table.column("difference, %"), table.column("epsilon"), strict=True)
-    gains = ", ".join(f"{cast(float, gain):+.1f}% at {cast(float, at):g}" for gain, at in pairs)
+    gains = ", ".join(
+        f"{cast(float, gain):+.1f}% at epsilon {cast(float, at):g}" for gain, at in pairs
+    )
     return (
-        f"**The gain that a prior can have: {world.title}.** Suppose that the laws of all counts "
-        f"by {world.level_names[-1]} were known, in each of {_CLASSES} classes by the mean of "
-        "their siblings. The error given a count's own measurement would then differ by "
-        f"{gains} from that of the best of imaging and TopDown. A prior that gains more needs more "
-        "information about a count than its siblings and its parent give."
+        f"**The gain that a prior can have: {world.title}.** The parts of a node have a mean "
+        f"count. Divide the leaves into {_CLASSES} classes by this mean. Suppose that the law of "
+        "the true counts of each class were known. The least error, given a count's own "
+        "measurement, would then differ from that of the best of imaging and TopDown by "
+        f"{gains}. No prior that takes the counts of a class as alike gains more from a count's "
+        "own measurement."
     )
 
 
@@ -392,10 +416,10 @@ def _tables(world: World, made: Replicates) -> Iterator[Exhibit]:
         ),
         tuple(errors),
         (
-            f"The noise has scale {scale} / epsilon at each level but the root's.",
+            f"The noise has scale {scale} / epsilon at each level except the root.",
             "The difference is the error of the table of least expected error minus that of the "
-            "best projection, on the same measurements. Its standard error treats counts as "
-            "independent.",
+            "best projection, on the same measurements. Its standard error assumes that "
+            "counts are independent.",
         ),
     )
     yield Exhibit(

@@ -250,20 +250,21 @@ def differences(found: Found) -> tuple[FloatArray, FloatArray]:
 def study_of(found: list[tuple[World, Found]]) -> Study:
     """Return the tables of releases."""
     findings = (
-        "The Census Bureau's TopDown fits the children of an area in several passes: the totals "
-        "first, then all other margins, with these totals kept within 0.01. It rounds in the same "
-        "order. TopDown of congenial fits and rounds all margins at once. Both get the same "
-        "measurements of the people of `examples/washington/plan.toml`; the true counts are those "
-        "of 2010. "
-        "`papers/studies/bureau_passes.py` follows Abowd et al. (2022) and lists the choices where "
-        "the article is silent; PIQP solves its quadratic programmes and HiGHS its roundings.",
-        "The example divides the budget of a level equally among its margins, so a total is "
-        "measured no better than a single cell. A pass that fixes totals first does not use the "
-        "information about totals in the cells. Larger shares of the budget for totals were not "
-        "tried.",
+        "The Census Bureau's TopDown fits the children of an area in two passes. The first pass "
+        "fits their totals. The second pass fits all other margins, and changes the totals by at "
+        "most 0.01. Rounding has the same two passes. TopDown of congenial fits and rounds all "
+        "margins at once. Both get the same measurements of the people of "
+        "`examples/washington/plan.toml`, and the true counts are those of 2010. "
+        "`papers/studies/bureau_passes.py` follows Abowd et al. (2022), and lists its choices "
+        "where the article says nothing. PIQP solves its quadratic programmes, and HiGHS its "
+        "roundings.",
+        "The example divides the budget of a level equally among its margins. So the noise of a "
+        "total has the same scale as that of a single cell. The measured cells contain information "
+        "about the totals, too, which a pass that fixes totals first does not use. Larger shares "
+        "of the budget for totals were not tried.",
         *(_told(world, one) for world, one in found),
-        "Times are elapsed times; only they differ when the command is run again. Ours uses the "
-        "threads of numba; two passes use one process.",
+        "Times are elapsed times, and differ from run to run. One pass uses the threads of numba; "
+        "two passes use one process.",
     )
     tables = [_errors(world, one) for world, one in found]
     rows: list[tuple[Cell, ...]] = []
@@ -279,12 +280,12 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
     )
     figure = Figure(
         "errors",
-        "Error of two passes over that of one",
+        "Error of two passes, divided by that of one",
         draw,
         size=(8.0, 4.2),
-        note="Bars are 2 standard errors of the difference, over the error of one pass.",
+        note="Bars are 2 standard errors of the difference, divided by the error of one pass.",
     )
-    title = "One pass, and the Census Bureau's several"
+    title = "TopDown in one pass, and in the Census Bureau's two"
     return Study("bureau", title, findings, tuple(tables), (figure,))
 
 
@@ -317,9 +318,9 @@ def _told(world: World, found: Found) -> str:
     smaller = [g for g in range(len(differ)) if differ[g] < -_BEYOND * error[g]]
     larger = [g for g in range(len(differ)) if differ[g] > _BEYOND * error[g]]
     text = (
-        f"**{world.title}.** Of {len(differ)} groups of counts, two passes have larger errors than "
-        f"one pass in {len(larger)}, by more than two standard errors, and smaller errors in "
-        f"{len(smaller)}"
+        f"**{world.title}.** A group of counts is one margin at one level, or one size of blocks. "
+        f"By more than two standard errors, two passes have larger errors than one pass in "
+        f"{len(larger)} of {len(differ)} groups, and smaller errors in {len(smaller)}"
     )
     if smaller:
         mean = np.maximum(found.error[OURS].mean(axis=0), 1e-12)
@@ -346,8 +347,8 @@ def _errors(world: World, found: Found) -> Exhibit:
     )
     number = len(found.error[OURS])
     notes = (
-        f"Mean absolute errors of {number} releases. The difference is the error of two passes "
-        "minus ours, with its standard error over the releases.",
+        f"Errors are mean absolute errors of {number} releases. The difference is the error of two "
+        "passes minus that of one, with its standard error over the releases.",
     )
     return Exhibit(
         f"{world.name}-errors", f"Mean absolute error: {world.title}", columns, tuple(rows), notes

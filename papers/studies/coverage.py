@@ -47,21 +47,23 @@ def run(
     first, second = (f"{len(found[w.name][0].error):,}" for w in worlds)
     findings = (
         f"Discrete Laplace noise of scale {SCALE:g} is added at every node. Each interval should "
-        f"contain the count with probability {1 - ALPHA:.0%}. {METHODS}. It is used for zones "
-        "only, and refused for all blocks, because too many of these may be empty.",
+        f"contain the count with probability {1 - ALPHA:.0%}. {METHODS}. With this noise, "
+        "inversion is possible for zones only: too many blocks may be empty. The [next "
+        "study](inversion.md) has blocks with less noise.",
         f"Every method has {first} replicates on {zones.tree.leaves.size:,} zones and "
         f"{second} on {people.tree.leaves.size:,} blocks; standard errors are in the tables.",
         *(told(name, made) for name, made in found.items()),
-        "Bias by decile of the true count is not by itself a fault of an estimate. The mean of any "
-        "proper posterior is drawn towards counts that are likely under the prior, so it is above "
-        "the smallest counts and below the largest. A user sees only the estimate. If the prior is "
-        "right, the mean of the counts with a given estimate is that estimate. Therefore judge a "
-        "prior by the tables by decile of the estimate.",
-        "A conditioned release can be closer to the counts than the best estimate from noise that "
-        "was not conditioned. Its noise is drawn from the law given that all nodes agree.",
-        "The coverage of a posterior is an average over counts like those of its prior. It differs "
-        "between classes of the true count, because estimates are drawn towards their family, the "
-        "more the smaller the count. Judge it by class of the estimate.",
+        "Bias by decile of the true count need not be a fault of an estimate. The mean of a "
+        "posterior is moved towards counts that are likely under the prior. So it is above the "
+        "smallest true counts and below the largest. But a user sees only the estimate. If the "
+        "prior is right, the mean of the true counts with a given estimate is this estimate. "
+        "Therefore bias by decile of the estimate shows whether a prior is good.",
+        "A release by conditioning can be closer to the true counts than the best estimate from "
+        "measurements. The noise of the release has another law: it must add up.",
+        "The coverage of a posterior holds on average over counts like those of its prior. It "
+        "differs between classes of the true count, because estimates are moved towards the counts "
+        "beside them, small counts most. Coverage by class of the estimate shows whether a prior "
+        "is good.",
     )
     shown = {w.name: tables(w.name, w.title, found[w.name]) for w in worlds}
     every = tuple(table for own in shown.values() for table in own)

@@ -50,8 +50,8 @@ def figures(shown: dict[str, tuple[Exhibit, ...]]) -> tuple[Figure, Figure]:
             lambda c: _draw_bias(c, shown),
             size=(9.0, 1.8 + 4.0 * count),
             note=(
-                "Each column has methods whose estimates are alike. Bars are twice the largest "
-                "standard error of a line. Values outside a panel are written in it."
+                "The methods of a column have similar estimates. All bars of a line are 2 of its "
+                "largest standard error. If values are outside a panel, it has them as text."
             ),
         ),
     )
@@ -103,8 +103,8 @@ def _coverages(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit,
             columns,
             tuple(given),
             (
-                "Columns are classes of the rounded estimate of a leaf; those below 0 are in the "
-                "first. A cell is empty if a replicate has no such leaf.",
+                "Columns are classes of the rounded estimate of a leaf. Estimates below 0 are in "
+                "the first class. A cell is empty if a replicate has no leaf in this class.",
             ),
         ),
         Exhibit(
@@ -112,7 +112,7 @@ def _coverages(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit,
             f"{level} by level: {title}",
             ("method", "replicates", "what", *(str(k) for k in range(made[0].levels.shape[1]))),
             tuple(deep),
-            ("Columns are levels of the tree, 0 the total and the last the leaves.",),
+            ("Columns are levels. Level 0 is the total, and the last level has the leaves.",),
         ),
     )
 
@@ -133,14 +133,14 @@ def _biases(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit, Ex
             f"Mean absolute error of a leaf, and bias by decile of the true count: {title}",
             ("method", "replicates", "error", *deciles, end),
             tuple(true),
-            ("Estimates of posteriors are their means.",),
+            ("The estimate of a posterior is its mean.",),
         ),
         Exhibit(
             f"{name}-estimate",
             f"Bias by decile of the estimate: {title}",
             ("method", "replicates", *deciles, end),
             tuple(given),
-            ("Equal estimates are ordered as in the tree.",),
+            ("Equal estimates are in the order of the places.",),
         ),
     )
 

@@ -24,14 +24,15 @@ from papers.studies.study import DIGITS, replicates
 _WHOLE, _COUNTY = 0.05, "53067"
 _MOST_WORKERS = 8
 METHODS = (
-    "Conditioning draws its own releases: once with sums alone, and once also with no count below "
-    "0. All other methods get the same measurements. Error margins are exact for conditioning on "
-    "sums alone and for measurements, whose noise has a known law. For L2, they are those of a "
-    "normal law with the spread of simulated images. For conditioning on bounds, for L2 with no "
-    "count below 0 and for TopDown, no error margins are proved. The study takes those that a "
-    "user might take: the error margins without bounds, or those of one measurement. The posterior "
-    "of a release that was conditioned on bounds is that of `read_release`, fitted to the released "
-    "counts. Inversion gives the intervals of such releases, which are proved for all counts"
+    'Conditioning draws releases of its own, of two kinds: "adds up" has no bounds, and in '
+    '"≥ 0 too" also no count is negative. All other methods get the same measurements. Error '
+    "margins are exact for conditioning without bounds and for measurements, because the law of "
+    "their errors is known. For L2 imaging, they are those of a normal law with the variance of "
+    "simulated images. For conditioning on bounds, for L2 imaging with no negative count and for "
+    "TopDown, no error margins are proved. For these the study takes the error margins without "
+    "bounds, or those of one measurement. Two more methods start from releases that were "
+    "conditioned on bounds: the posterior by `read_release`, whose prior is fitted to the released "
+    "counts, and inversion"
 )
 
 
@@ -119,12 +120,11 @@ def told(name: str, made: tuple[Tally, ...]) -> str:
     by = {tally.method: tally for tally in made}
     shown = as_rows(overview(tables(name, name, made)), DIGITS)
     return (
-        f"**On {name}.** The first row has the coverage of exact error margins, the others that of "
-        "all other intervals. Coverage is for the worst and the best size of the true count, and "
-        "for all leaves. Next are the mean width of an interval and the mean absolute error of a "
-        "leaf. Bias is the mean of estimate less count. It is for the top tenth of the true "
-        "counts, for the top tenth of the estimates, and for that tenth of the estimates where it "
-        f"is largest.\n\n{shown}\n\n"
+        f'**On {name}.** Rows "conditioning, adds up" and "measurements" have the coverage of '
+        "exact error margins. Coverage is that of the size of true count with the lowest coverage, "
+        "of the size with the highest, and of all leaves. The error is the mean absolute error of "
+        "a leaf. Bias is that of the tenth of largest true counts, that of the tenth of largest "
+        f"estimates, and the largest bias of any tenth of the estimates.\n\n{shown}\n\n"
         f"{_of_inversion(by)}"
     ).strip()
 
@@ -148,7 +148,7 @@ def overview(found: Sequence[Exhibit]) -> Exhibit:
         ends = (true[-1], given[-1], largest)
         rows.append((method, min(sizes), max(sizes), shares[-1], width, error, *ends))
     columns = (
-        *("method", "worst size", "best size", "all leaves", "mean width", "error"),
+        *("method", "lowest coverage", "highest", "all leaves", "mean width", "error"),
         *("bias, top counts", "bias, top estimates", "largest bias"),
     )
     return Exhibit("overview", "Every method", columns, tuple(rows))
@@ -170,7 +170,7 @@ def _of_inversion(by: dict[str, Tally]) -> str:
         else ""
     )
     return (
-        f"Intervals by inversion cover {levels.min():.1%} to {levels.max():.1%} of the nodes of a "
-        f"level. For leaves, their mean width is {found.width[known, -1].mean():.1f}, compared "
-        f"with {free.width[:, -1].mean():.1f} without bounds. {without}"
+        f"Intervals by inversion cover {levels.min():.1%} to {levels.max():.1%} of the nodes of "
+        f"each level. For leaves, their mean width is {found.width[known, -1].mean():.1f}, "
+        f"compared with {free.width[:, -1].mean():.1f} for conditioning without bounds. {without}"
     )

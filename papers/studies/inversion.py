@@ -36,17 +36,18 @@ def run(
     epsilon = world.tree.depth / SCALE
     least = min(float(tally.covered[:, -1].mean()) for tally in made)
     findings = (
-        f"Discrete Laplace noise of scale {SCALE:g} is added at every node, for epsilon "
-        f"{epsilon:g} in all. Each interval should contain the count with probability "
+        f"Discrete Laplace noise of scale {SCALE:g} is added at every node, so "
+        f"epsilon is {epsilon:g} in all. Each interval should contain the count with probability "
         f"{1 - ALPHA:.0%}. "
         f"{METHODS}.",
         f"Every method has {len(made[0].error):,} replicates on {world.tree.leaves.size:,} blocks; "
         "standard errors are in the tables.",
         told(world.name, made),
         f"Over all leaves, the coverage of every method is at least {least:.1%}. Counts are whole "
-        "numbers and this noise is small, so few intervals could have exactly the stated coverage. "
-        "For some methods, coverage is lower in some classes and at some levels.",
-        f"The study of coverage has noise of scale {coverage.SCALE:g}, and also taxi zones.",
+        "numbers, and this noise is small. Therefore most intervals cannot have a coverage of "
+        "exactly 90%. For some methods, coverage is below 90% in some classes and at some levels.",
+        f"[The study of coverage](coverage.md) has noise of scale {coverage.SCALE:g}, and also "
+        "taxi zones.",
     )
     title = "Intervals by inversion on census blocks, beside all other methods"
     shown = tables(world.name, world.title, made)

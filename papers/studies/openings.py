@@ -12,10 +12,109 @@ Tables = Mapping[str, Exhibit]
 
 @dataclass(frozen=True)
 class Opening:
-    """The question of a study, and its answer in two sentences."""
+    """The question of a study, its answer in two sentences, and the terms that its page needs."""
 
     question: str
     answer: Callable[[Tables], str]  # Of the study's tables, by name.
+    words: tuple[str, ...] = ()  # Keys of `WORDS`.
+
+
+# The terms of the pages, each in a sentence or two.
+WORDS = {
+    "papers": (
+        "**The papers** are Gong and Meng (2020), *Congenial Differential Privacy under Mandated "
+        "Disclosure*, and Liu, Sun, Zhou and Feng (2023), *Two Views of Constrained Differential "
+        "Privacy*, here called *Two Views*."
+    ),
+    "invariant": (
+        "An **invariant** is a rule that every release satisfies exactly, such as a true total. A "
+        "*bound* is an invariant such as: no count is negative."
+    ),
+    "conditioning": (
+        "**Conditioning** draws noise from its law, given that the counts with this noise satisfy "
+        "the invariants. The *law* of a number is its probability distribution."
+    ),
+    "imaging": (
+        "**Imaging** adds noise first. It then releases the *image* of the noisy counts: the "
+        "closest counts that satisfy the invariants. This is also called projection."
+    ),
+    "norms": (
+        "**L1 and L2** measure distances between tables. L1 is the sum of the absolute "
+        "differences, and L2 is the root of the sum of their squares."
+    ),
+    "nnl2": "**NNL2** is imaging in L2 if no count may be negative.",
+    "topdown": (
+        "**TopDown** is the Census Bureau's form of imaging. It goes down from the total, level by "
+        "level. It rounds to whole numbers, none of them below 0."
+    ),
+    "levels": (
+        "A **leaf** is a count without parts, such as a zone or a block. A *node* is any count, "
+        "and a *level* has all nodes of one kind."
+    ),
+    "measurements": "**Measurements** are noisy counts before any invariant is imposed.",
+    "posterior": (
+        "**The posterior** is the law of the true counts given the measurements. It needs a "
+        "*prior*: their law before the noisy counts are seen. A prior is flat, or it is fitted to "
+        "the noisy counts."
+    ),
+    "best table": (
+        "**The table of least expected error** has the least expected absolute error under the "
+        "posterior, among all tables of integers that satisfy the invariants."
+    ),
+    "margins": (
+        "An **error margin** is a number that the error exceeds with a stated probability at most."
+    ),
+    "coverage": (
+        "**Coverage** is the share of intervals that contain their true count. A *size* or *class* "
+        "of counts is a range, such as 10 to 99."
+    ),
+    "inversion": (
+        "**Inversion** gives intervals for releases by conditioning on bounds. Its intervals "
+        "[are proved](../decisions/0018-intervals-by-inversion.md) whatever the true counts are."
+    ),
+    "bias": (
+        "**Bias** is the mean of estimate minus true count. *Deciles* divide the leaves by size "
+        "into tenths, from the smallest true counts, or estimates, to the largest."
+    ),
+    "epsilon": (
+        "**The final ε** is the ε that a release guarantees. It includes the cost of bounds, so "
+        "methods of the same final ε are equally private."
+    ),
+    "loss": (
+        "**The loss** is the largest log ratio of the probabilities of one release under two "
+        "neighbouring datasets. *Neighbours* differ in one record."
+    ),
+    "gamma": (
+        "**γ** compares losses. If the noise alone loses ε for one record, a mechanism that loses "
+        "at most (1 + γ) k ε for k records has this γ (Gong and Meng, equation 2.4)."
+    ),
+    "geometric": (
+        "**Double geometric noise**, or discrete Laplace noise, is an integer u with probability "
+        "proportional to exp(−|u| / scale)."
+    ),
+    "chains": (
+        "**R-hat** compares several runs of a Markov chain with each other, and is near 1 if they "
+        "agree. *Effective draws* are the number of independent draws of the same precision."
+    ),
+    "worlds": (
+        "**M** is a mechanism and C the set of values that satisfy the invariant. *M given C* and "
+        "*M\\** are M by conditioning on C, and *M_C* is its image in C. **h** is a function, and "
+        "*h after M* is h of M's release. *Worlds* are possible values."
+    ),
+    "private": (
+        "**As private as** compares two mechanisms: the first loses no more than the second. A "
+        "*ratio* in a counterexample is that of the probabilities of one release under two "
+        "neighbours."
+    ),
+    "revision": (
+        "**Revision** changes a belief as conditioning does, and *imaging* moves each world to the "
+        "closest possible one. *Screened* and *credibility-limited* revision refuse some news."
+    ),
+    "margin tables": (
+        "A **margin** is a table of sums over some attributes, such as people by age. A *total* is "
+        "the margin over all of them, and an *area* is a state, county, tract or block."
+    ),
+}
 
 
 def _number(cell: Cell) -> float:
@@ -37,12 +136,11 @@ def _taxi(tables: Tables) -> str:
     less = [100 * (1 - a / b) for a, b in zip(mean("exact"), mean("L2"), strict=True)]
     times = [_number(row["printed / here"]) for row in _rows(tables["implied"], column="M_MH")]
     return (
-        "With the same noise and sums alone, exact conditioning has less mean error than "
-        "projection: "
-        f"{less[0]:.0f}% less for the city, {less[1]:.0f}% for boroughs and {less[2]:.0f}% for "
-        "zones (ε = 0.5). The errors that the paper prints for "
-        f"its chain are {times[0]:.2f} to {times[-1]:.2f} times as large for zones, so they follow "
-        "no noise scale proportional to 1/ε."
+        "With the same noise and no bounds, exact conditioning has a smaller mean error than L2 "
+        f"imaging: {less[0]:.0f}% smaller for the city, {less[1]:.0f}% for boroughs and "
+        f"{less[2]:.0f}% for zones (ε = 0.5). For zones, the errors that the paper prints for its "
+        f"Markov chain are {times[0]:.2f} to {times[-1]:.2f} times those of exact conditioning, so "
+        "no noise scale proportional to 1/ε gives all of them."
     )
 
 
@@ -54,10 +152,10 @@ def _p12(tables: Tables) -> str:
         return f"{_number(row[first]):.1f} against {_number(row[second]):.1f}"
 
     return (
-        "If only totals are exact, conditioning has the smaller mean distance from the table: "
-        f"{pair(free, 'conditioned', 'imaged')} at ε = 1. If also no cell may be negative, "
-        "conditioning pays for that with privacy, and imaging has the smaller distance: "
-        f"{pair(bounded, 'imaged', 'conditioned')}."
+        "At ε = 1, if only totals are exact, conditioning has the smaller mean distance from the "
+        f"confidential table: {pair(free, 'conditioned', 'imaged')} by imaging. If also no cell "
+        "may be negative, conditioning needs wider noise for the same ε, and imaging has the "
+        f"smaller distance: {pair(bounded, 'imaged', 'conditioned')} by conditioning."
     )
 
 
@@ -71,9 +169,9 @@ def _two_bin(tables: Tables) -> str:
     ratio = [_number(r["loss, integer noise"]) / _number(r["loss, printed"]) for r in inner]
     return (
         "For Laplace noise the printed variances and losses are right; the printed mean of the L2 "
-        "release is not. For integer noise the losses of the L1 releases strictly between the ends "
-        f"are larger in {sum(r > 1 + 1e-9 for r in ratio)} of {len(ratio)} cases, by up to "
-        f"{100 * (max(ratio) - 1):.0f}%."
+        "image is not. For integer noise and weights β between 1/2 and 1, the loss of the L1 image "
+        f"is larger than printed in {sum(r > 1 + 1e-9 for r in ratio)} of {len(ratio)} cases, by "
+        f"up to {100 * (max(ratio) - 1):.0f}%."
     )
 
 
@@ -82,10 +180,11 @@ def _simplex(tables: Tables) -> str:
     ratio = [_number(exact[n]["ratio of variances"]) for n in (2, 10, 100)]
     signs = _rows(tables["others"], n=2)[0]
     return (
-        "For Laplace noise it does, by a proof: the ratio of the variances is "
-        f"{ratio[0]:.2f} for 2 cells, {ratio[1]:.2f} for 10 and {ratio[2]:.2f} for 100. For some "
-        "other noise it does not: two random signs that "
-        f"must cancel have variance {_number(signs['variance, conditioning']):g}, and "
+        "For Laplace noise this is proved: conditioning has "
+        f"{ratio[0]:.2f} times the variance of imaging for 2 counts, {ratio[1]:.2f} times for 10 "
+        f"and {ratio[2]:.2f} times for 100. For some other noise it is false: if the noise of two "
+        "counts is +1 or −1 and must add up to 0, the variance is "
+        f"{_number(signs['variance, conditioning']):g} by conditioning and "
         f"{_number(signs['variance, imaging']):g} by imaging."
     )
 
@@ -95,11 +194,10 @@ def _belief(tables: Tables) -> str:
     (denied,) = _rows(tables["sources"], who_says_so="the paper denies it")
     return (
         f"Of {own['statements']} statements that the papers make, {own['held']} held in every case "
-        f"tried, and {own['refuted']} were refuted. All {denied['refuted']} statements that the "
-        "papers deny were refuted, too."
-        if denied["held"] == 0
-        else f"Of {own['statements']} statements that the papers make, {own['refuted']} were "
-        f"refuted. Of {denied['statements']} that they deny, {denied['held']} held."
+        f"tried, and {own['refuted']} were refuted. The papers say of {denied['statements']} other "
+        "statements that these do not hold in general, and "
+        + ("all" if denied["held"] == 0 else str(denied["refuted"]))
+        + " were refuted."
     )
 
 
@@ -116,10 +214,10 @@ def _coverage(tables: Tables) -> str:
     fitted = [_ends(table, "posterior, fitted") for table in (zones, blocks)]
     return (
         f"Exact error margins do: they contain {proved[0][0]:.1%} to {proved[0][1]:.1%} of the "
-        f"counts of a size on taxi zones, and {proved[1][0]:.1%} to {proved[1][1]:.1%} on census "
-        f"blocks. Intervals of the fitted posterior do so on average ({fitted[0][2]:.1%} and "
-        f"{fitted[1][2]:.1%}), but for the worst size only with {fitted[0][0]:.1%} and "
-        f"{fitted[1][0]:.1%}."
+        f"true counts of each size on taxi zones, and {proved[1][0]:.1%} to {proved[1][1]:.1%} on "
+        "census blocks. Intervals of the posterior with a fitted prior do so on average "
+        f"({fitted[0][2]:.1%} and {fitted[1][2]:.1%}), but they contain only {fitted[0][0]:.1%} "
+        f"and {fitted[1][0]:.1%} of the counts of the size with the lowest coverage."
     )
 
 
@@ -133,10 +231,10 @@ def _inversion(tables: Tables) -> str:
     inverted, fitted = "conditioning, ≥ 0, inversion", "conditioning, ≥ 0, posterior"
     low, high, _ = _ends(table, inverted)
     return (
-        f"They do: they contain {low:.1%} to {high:.1%} of the counts of a size, with a mean width "
-        f"of {width(inverted):.1f}. Intervals of the posterior have a mean width of "
+        f"They contain {low:.1%} to {high:.1%} of the true counts of each size, and have a mean "
+        f"width of {width(inverted):.1f}. Intervals of the posterior have a mean width of "
         f"{width(fitted):.1f}, but contain only {_ends(table, fitted)[0]:.1%} of the counts of the "
-        "worst size."
+        "size with the lowest coverage."
     )
 
 
@@ -152,10 +250,10 @@ def _best_table(tables: Tables) -> str:
         if (at_one := [r for r in _rows(table, epsilon=1.0) if " of " not in str(r["counts"])])
     ]
     return (
-        "At ε = 1, its error at the deepest level differs from that of the best of imaging and "
-        f"TopDown by {min(deepest):+.1f}% to {max(deepest):+.1f}%, depending on the data. Of "
-        f"{len(levels)} pairs of a level and an ε, its error is larger by more than two "
-        f"standard errors in {worse}."
+        "At ε = 1 and the deepest level, the table of least expected error has an error that "
+        f"differs by {min(deepest):+.1f}% to {max(deepest):+.1f}% from that of the best of imaging "
+        f"and TopDown, depending on the data. Of {len(levels)} pairs of a level and an ε, its "
+        f"error is larger than theirs by more than two standard errors in {worse}."
     )
 
 
@@ -165,52 +263,81 @@ def _bureau(tables: Tables) -> str:
     first = min(name for name in tables if name.endswith("-errors"))  # that of one county
     (block,) = _rows(tables[first], counts="block", margin="total")
     return (
-        f"Of {len(rows)} groups of counts, two passes have larger errors than one in "
-        f"{sum(d > e for d, e in pairs)}, by more than two standard errors, and smaller errors in "
-        f"{sum(d < -e for d, e in pairs)}. Where one county is released, the mean error of a "
-        f"block's total is {_number(block['one pass, ours']):.3g} with one pass and "
-        f"{_number(block['two passes']):.3g} with two."
+        "The Census Bureau's two passes have larger errors than one pass in "
+        f"{sum(d > e for d, e in pairs)} of {len(rows)} groups of counts, and smaller errors in "
+        f"{sum(d < -e for d, e in pairs)}, by more than two standard errors. In releases of one "
+        f"county, the mean error of a block's total is {_number(block['one pass, ours']):.3g} "
+        f"people with one pass and {_number(block['two passes']):.3g} with two."
     )
 
 
 OPENINGS = {
     "taxi": Opening(
-        "Which method has the smallest errors on taxi trips by zone, and do the printed errors "
-        "follow from the methods?",
+        "Which method has the smallest errors on taxi trips by zone, and does the paper's method "
+        "give the errors that the paper prints?",
         _taxi,
+        (
+            *("papers", "conditioning", "imaging", "norms", "nnl2", "topdown", "epsilon"),
+            *("geometric", "chains"),
+        ),
     ),
     "p12": Opening(
         "Which method has the smaller error at equal privacy, for a table of sex by age with exact "
         "totals?",
         _p12,
+        (
+            *("papers", "conditioning", "imaging", "norms", "nnl2", "topdown", "epsilon"),
+            *("geometric", "chains"),
+        ),
     ),
     "two-bin": Opening(
-        "Two counts have an exact total: are the printed means, variances and losses right?",
+        "Two counts have an exact total: are the means, variances and privacy losses right that "
+        "Gong and Meng (2020) print?",
         _two_bin,
+        ("papers", "conditioning", "imaging", "norms", "loss", "gamma", "geometric"),
     ),
     "simplex": Opening(
-        "One total is exact: does conditioning always leave a smaller variance than imaging?",
+        "One total is exact: does conditioning always give counts of a smaller variance than "
+        "imaging?",
         _simplex,
+        ("papers", "invariant", "conditioning", "imaging", "norms", "geometric", "epsilon"),
     ),
     "belief": Opening(
-        "Do the statements of both papers hold on small random laws, in exact arithmetic?", _belief
+        "Do the statements of both papers hold for small random probability distributions, in "
+        "exact arithmetic?",
+        _belief,
+        ("papers", "conditioning", "imaging", "worlds", "private", "loss", "gamma", "revision"),
     ),
     "coverage": Opening(
         "Do intervals of 90% contain the true count in 90% of releases, for counts of every size?",
         _coverage,
+        (
+            *("levels", "measurements", "conditioning", "imaging", "norms", "topdown"),
+            *("posterior", "margins", "coverage", "inversion", "bias"),
+        ),
     ),
     "inversion": Opening(
-        "Do the intervals that are proved under bounds hold on a state's census blocks, and how "
-        "wide are they?",
+        "How often do intervals by inversion, which promise 90%, contain the true counts of census "
+        "blocks, and how wide are they?",
         _inversion,
+        (
+            *("levels", "measurements", "conditioning", "imaging", "norms", "topdown"),
+            *("posterior", "margins", "coverage", "inversion", "bias"),
+        ),
     ),
     "best-table": Opening(
         "How large are the errors of the table of least expected error, beside those of imaging "
         "and TopDown?",
         _best_table,
+        (
+            *("levels", "measurements", "posterior", "best table", "conditioning", "imaging"),
+            *("norms", "topdown", "epsilon", "coverage"),
+        ),
     ),
     "bureau": Opening(
-        "Does TopDown lose accuracy if it fits all margins in one pass, and not the totals first?",
+        "Does TopDown lose accuracy if it fits all counts of an area at once, instead of its "
+        "totals first?",
         _bureau,
+        ("margin tables", "measurements", "topdown"),
     ),
 }

@@ -103,16 +103,20 @@ def run(seed: int, effort: float) -> Study:
             "Distance of a release from its table",
             lambda c: _boxes(c, found),
             size=(8.0, 3.8),
-            note=f"Boxes hold the middle half of {len(simulated)} simulated tables, and lines all.",
+            note=(
+                f"A box has the middle half of {len(simulated)} simulated tables, and its lines "
+                "reach to the least and the largest distance."
+            ),
         ),
         Figure(
             "acceptance",
-            "Acceptance against the proposal",
+            "Share of proposals accepted, by the parameter of the proposal",
             lambda c: _curves(c, rates, chains),
             size=(8.0, 4.2),
             note=(
-                "Lines are rates in equilibrium, with bars of 2 standard errors. Broad bars go "
-                f"from the lowest to the highest rate of single chains of {steps:,} steps."
+                "Lines are the shares that a converged chain accepts, with bars of 2 standard "
+                "errors. Broad bars go from the lowest to the highest share of single chains of "
+                f"{steps:,} steps."
             ),
         ),
         Figure(
@@ -121,8 +125,8 @@ def run(seed: int, effort: float) -> Study:
             lambda c: _paths(c, traces, printed),
             size=(9.0, 6.0),
             note=(
-                "A chain repeats a value while it rejects. Exact draws are independent, so each "
-                "is a point."
+                "A chain repeats a value while it rejects proposals. Exact draws are independent, "
+                "so each draw is a point."
             ),
         ),
         Figure(
@@ -158,7 +162,7 @@ def _distance_table(found: list[Distances]) -> Exhibit:
         "Figure 1 as numbers: mean distances of releases from their tables",
         columns,
         tuple(rows),
-        (f"Over {size} simulated tables; quantiles are those of the tables' means.",),
+        (f"Means and quantiles are over the mean distances of {size} simulated tables.",),
     )
 
 
@@ -170,12 +174,13 @@ def _rate_table(rates: list[Rates]) -> Exhibit:
     )
     return Exhibit(
         "acceptance",
-        "Figure 2 as numbers: share of proposals accepted in equilibrium",
+        "Figure 2 as numbers: share of proposals that a converged chain accepts",
         ("reading", "proposal ε", "accepted", "standard error"),
         rows,
         (
-            "For the confidential table printed in the paper's Table 1. States are drawn by the "
-            "exact sampler, proposals from the paper's law on its index set.",
+            "The confidential table is that of the paper's Table 1. The states of the chain are "
+            "exact draws. Proposals are drawn from the paper's law, and change the cells that the "
+            "paper lets them change.",
         ),
     )
 
@@ -197,7 +202,7 @@ def _chain_table(chains: list[FloatArray], steps: int) -> Exhibit:
         f"Share of proposals that short chains accept, proposal at ε = {TILDE:g}",
         ("reading", "chains", "steps a chain", "least", "mean", "most"),
         rows,
-        ("Single chains with all their steps, from a start that depends on the mandates alone.",),
+        ("All steps of a chain count. Its start depends on the exact totals alone.",),
     )
 
 
@@ -229,12 +234,13 @@ def _trace_table(traces: list[Trace]) -> Exhibit:
     )
     return Exhibit(
         "traces",
-        "Figure 3 as numbers: how the chain went",
+        "Figure 3 as numbers: precision of the chains",
         columns,
         rows,
         (
-            "Cells at least 0, noise of scale 2; effective draws are those of all chains together, "
-            "the bound that of one chain from its start. Exact draws are independent.",
+            "Cells are at least 0, and the noise has scale 2. Effective draws are those of all "
+            "chains together. The bound is that of one chain from its start. Exact draws are "
+            "independent.",
         ),
     )
 
@@ -262,8 +268,8 @@ def _table_one(printed: IntArray, source: Randomness) -> Exhibit:
         ("sex", "age", "printed table", "printed release", "exact draw"),
         tuple(rows),
         (
-            "Ages as in table P12 of the Census; the paper's own labels skip some years (`6-10` "
-            "follows `< 5`), which changes nothing in its simulated tables.",
+            "Ages are those of table P12 of the Census. The paper's own labels skip some years "
+            "(`6-10` follows `< 5`). Its tables are simulated, so this changes no number.",
         ),
     )
 
@@ -273,13 +279,14 @@ def _on_distances(found: list[Distances]) -> tuple[str, ...]:
     exact, chain = by["exact, ε = 0.5"], by["Algorithm 1, ε = 0.5"]
     fine, coarse, nnl2 = by["noise, ε = 1"], by["noise, ε = 0.5"], by["NNL2, ε = 1"]
     return (
-        f"**Figure 1.** Conditioned releases at ε = 0.5 lie {exact[0]:.1f} (L1) and "
-        f"{exact[1]:.2f} (L2) from their tables. As in the paper's box plots, this is between the "
-        f"noise at ε = 0.5 ({coarse[0]:.1f} and {coarse[1]:.2f}) and at ε = 1 ({fine[0]:.1f} and "
-        f"{fine[1]:.2f}). NNL2, the nonnegative L2 projection, is near the noise that it projects "
-        f"at ε = 1 ({nnl2[0]:.1f} and {nnl2[1]:.2f}). Algorithm 1 and the exact sampler draw from "
-        "one law; the chain's "
-        f"means are {chain[0]:.1f} and {chain[1]:.2f}.",
+        "**Figure 1.** With noise at ε = 0.5, releases by exact conditioning have a mean distance "
+        f"of {exact[0]:.1f} (L1) and {exact[1]:.2f} (L2) from their tables. The distance of the "
+        f"noise itself is {coarse[0]:.1f} and {coarse[1]:.2f} at ε = 0.5, and {fine[0]:.1f} and "
+        f"{fine[1]:.2f} at ε = 1. So the distance by conditioning is between the two, as in the "
+        "paper's box plots. The distance by NNL2 at ε = 1 is near that of its own noise: "
+        f"{nnl2[0]:.1f} and {nnl2[1]:.2f}. Algorithm 1 is the paper's Markov chain. It is made to "
+        f"draw from the same law as exact conditioning, and its distances are {chain[0]:.1f} and "
+        f"{chain[1]:.2f}.",
     )
 
 
@@ -289,8 +296,8 @@ def _on_rates(rates: list[Rates], chains: list[FloatArray], traces: list[Trace])
         best = int(np.argmax(r.rates))
         at = TILDES.index(TILDE)
         lines.append(
-            f"- {r.reading.name}: {100 * r.rates[at]:.2f}% ± {100 * r.errors[at]:.2f} at "
-            f"ε̃ = {TILDE:g}, most ({100 * r.rates[best]:.2f}%) at ε̃ = {TILDES[best]:g}"
+            f"- {r.reading.name}: {100 * r.rates[at]:.3g}% ± {100 * r.errors[at]:.1g} at "
+            f"ε̃ = {TILDE:g}; the highest is {100 * r.rates[best]:.3g}%, at ε̃ = {TILDES[best]:g}"
         )
     among = [
         reading.name
@@ -299,21 +306,24 @@ def _on_rates(rates: list[Rates], chains: list[FloatArray], traces: list[Trace])
     ]
     first, chain = chains[0], traces[0]
     return (
-        f"**Figure 2.** The paper states an acceptance of {100 * PRINTED_ACCEPTANCE:.2f}% at "
-        f"ε̃ = {TILDE:g}, its highest. Four readings of the text give, for its own Table 1 and in "
-        "equilibrium:",
+        "**Figure 2.** Each step of the chain proposes a change, which is accepted or rejected. "
+        "The parameter ε̃ sets the size of proposed changes. The paper states that "
+        f"{100 * PRINTED_ACCEPTANCE:.2f}% are accepted at ε̃ = {TILDE:g}, and fewer at every other "
+        "ε̃. The text can be read in four ways. For the paper's own Table 1, a chain that has "
+        "converged accepts these shares:",
         "\n".join(lines),
-        f"Chains of {chain.steps:,} steps differ much from each other: {first.size} of them under "
-        f"the first reading accepted from {100 * first.min():.2f}% to {100 * first.max():.2f}%. "
-        "The printed rate lies within the range of such chains under "
+        f"Single chains of {chain.steps:,} steps differ much from each other. In the first "
+        f"reading, {first.size} such chains accepted from {100 * first.min():.2f}% to "
+        f"{100 * first.max():.2f}%. "
         + (
-            f"{len(among)} of the {len(READINGS)} readings: {'; '.join(among)}."
+            f"The printed share is within the range of such chains in {len(among)} of the "
+            f"{len(READINGS)} readings: {'; '.join(among)}."
             if among
-            else "no reading."
+            else "The printed share is not within the range of such chains in any reading."
         ),
-        f"**Figure 3.** The chains at ε̃ = {TILDE:g}: {chain.rates.size * chain.steps:,} steps are "
-        f"worth {chain.effective[0]:.0f} independent draws of cell 2 and {chain.effective[1]:.0f} "
-        f"of cell 1 (largest R-hat {chain.r_hat:.3f}).",
+        f"**Figure 3.** The chains at ε̃ = {TILDE:g} have {chain.rates.size * chain.steps:,} steps "
+        f"in all. These are as precise as {chain.effective[0]:.0f} independent draws of cell 2, "
+        f"and {chain.effective[1]:.0f} of cell 1. The largest R-hat is {chain.r_hat:.3f}.",
     )
 
 
@@ -325,9 +335,9 @@ def _on_printed(printed: IntArray, draws: int, source: Randomness) -> tuple[str,
     others = np.abs(np.asarray(exact.sample(printed, draws, source)) - printed).sum(axis=1)
     nearer = float((others <= distance).mean())
     return (
-        f"**Table 1.** The printed release keeps all three totals and lies {distance} (L1) from "
-        f"the printed table. Of {draws:,} exact draws at ε = 0.5, {100 * nearer:.1f}% lie no "
-        "farther away.",
+        "**Table 1.** The printed release keeps all three totals, and its L1 distance from the "
+        f"printed table is {distance}. Of {draws:,} exact draws at ε = 0.5, {100 * nearer:.1f}% "
+        "have this distance or a smaller one.",
     )
 
 
@@ -337,21 +347,28 @@ def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
     small, large = ({m: means[fifth, m] for m in named} for fifth in ("1", "5"))
     truth = theirs.rows[0]
     return (
-        "**Real counties.** In the least populous fifth of the counties, the mean L1 error is "
-        f"{small['exact, ε = 0.5']:.1f} conditioned at ε = 0.5, {small['exact, ε = 1']:.1f} "
-        f"conditioned at ε = 1 and {small['NNL2, ε = 1']:.1f} by NNL2 at ε = 1. In the most "
-        f"populous, it is {large['exact, ε = 0.5']:.1f}, {large['exact, ε = 1']:.1f} and "
-        f"{large['NNL2, ε = 1']:.1f}. With the same noise, conditioning has the smaller error. "
-        "But the bounds at 0 raise the ε that conditioning states: for each cell, to "
-        f"{cost_of_bounds(1.0):.2f} times that of its noise at ε = 1, and to "
-        f"{cost_of_bounds(0.5):.2f} times at ε = 0.5. The ε of NNL2 stays the same. With the "
-        f"wider noise that has the final ε of NNL2, {FINAL:g}, conditioning has the mean errors "
-        f"{small[AT_FINAL]:.1f} and {large[AT_FINAL]:.1f}. The figure compares these.",
-        f"**California.** The Census Bureau's own release is {truth[3]:.0f} off a county's table "
-        "on average (L1 over 46 cells) and changes the total of "
+        "**Real counties.** Mean L1 errors of a county's table, in the fifth of the counties with "
+        "the fewest people and in the fifth with the most:\n\n"
+        "| method | fewest people | most people |\n| --- | ---: | ---: |\n"
+        + "\n".join(
+            f"| {text} | {small[name]:.1f} | {large[name]:.1f} |"
+            for name, text in (
+                ("exact, ε = 0.5", "conditioning, noise at ε = 0.5"),
+                ("exact, ε = 1", "conditioning, noise at ε = 1"),
+                ("NNL2, ε = 1", "NNL2, noise at ε = 1"),
+                (AT_FINAL, f"conditioning, final ε = {FINAL:g}, as NNL2"),
+            )
+        ),
+        "With the same noise, conditioning has the smaller error. But bounds add to the ε that it "
+        f"states for a cell: this is {cost_of_bounds(1.0):.2f} times that of the noise at ε = 1, "
+        f"and {cost_of_bounds(0.5):.2f} times at ε = 0.5. The ε of NNL2 is that of its noise, "
+        f"{FINAL:g} for a record. In the last row, conditioning has wider noise, so that its final "
+        f"ε is also {FINAL:g}.",
+        "**California.** The Census Bureau's own release of a county's table has a mean L1 error "
+        f"of {truth[3]:.0f}, over 46 cells. It changes the total of "
         f"{int(str(truth[2])) - int(str(truth[6]))} of {truth[2]} counties. Exact conditioning "
-        f"has the same mean error at about ε = {equal_error(theirs):.2g} per cell, with every "
-        "county's three totals kept.",
+        f"has the same mean error if the noise of a cell has about ε = {equal_error(theirs):.2g}, "
+        "and it keeps the three totals of every county.",
     )
 
 

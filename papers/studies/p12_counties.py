@@ -88,7 +88,7 @@ def by_population(source: Randomness, effort: float, apart: Randomness) -> Exhib
         "Real counties: error of one release of each",
         ("population", "counties", "cells of 5 or fewer", "method", "mean L1", "standard error"),
         tuple(rows),
-        ("Table P12 of the 2010 Census; classes have equally many counties.",),
+        ("Table P12 of the 2010 Census. Each class has a fifth of the counties.",),
     )
 
 
@@ -127,10 +127,10 @@ def california(source: Randomness, effort: float) -> Exhibit:
         ),
         tuple(rows),
         (
-            "Released tables against the 2010 Census as published. TopDown spends one budget on "
-            "many tables and levels and keeps state totals, not county totals. Conditioning here "
-            "spends ε on each cell of this one table and keeps three totals of every county. The "
-            "rows show sizes of errors, not a contest at equal privacy.",
+            "Errors are distances from the 2010 Census as published. TopDown spends its ε on many "
+            "tables and levels, and keeps the totals of states, not of counties. Conditioning "
+            "spends ε on this one table only, and keeps three totals of every county. So the rows "
+            "are not at equal privacy.",
         ),
     )
 

@@ -92,9 +92,9 @@ def at_equal_epsilon(simulated: IntArray, count: int, source: Randomness) -> Exh
         columns,
         tuple(rows),
         (
-            f"{len(simulated)} simulated tables, {count} releases each, all of integers. Imaged: "
-            "L2, then rounded; nonnegative L2 where no cell may be negative. Records are "
-            "substituted, so that two cells change. Differences are of the same tables.",
+            f"There are {len(simulated)} simulated tables, with {count} releases of integers each. "
+            "Imaging is in L2, then rounded. A record is replaced by another, so that two cells "
+            "change. A difference compares both methods on the same tables.",
         ),
     )
 
@@ -121,8 +121,8 @@ def findings(equal: Exhibit) -> tuple[str, ...]:
     """State which method serves better at equal privacy."""
     shown = as_rows(with_errors(equal), DIGITS)
     return (
-        "**Which method has smaller errors at equal privacy?** Under the three totals alone, "
-        "conditioning costs no privacy. If also no cell may be negative, conditioning needs wider "
-        "noise for the same final ε. The table has mean L1 distances from the table that was "
-        f"released.\n\n{shown}",
+        "**Which method has smaller errors at equal privacy?** If only the three totals are exact, "
+        "conditioning adds nothing to ε. If also no cell may be negative, conditioning needs wider "
+        "noise for the same final ε. These are mean L1 distances of a release from its "
+        f"confidential table:\n\n{shown}",
     )

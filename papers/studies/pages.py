@@ -18,7 +18,7 @@ from congenial.exhibits.files import (
     columns_with_errors,
     with_error,
 )
-from papers.studies.openings import OPENINGS
+from papers.studies.openings import OPENINGS, WORDS
 from papers.studies.study import DIGITS, Study
 
 WHAT = "what"
@@ -75,12 +75,19 @@ def as_markdown(study: Study, *, seed: int, effort: float) -> str:
 
 def _blocks(study: Study, seed: int, effort: float) -> Iterator[str]:
     yield f"# {study.title}"
-    if opening := OPENINGS.get(study.name):
+    opening = OPENINGS.get(study.name)
+    if opening:
         yield f"**Question.** {opening.question}"
         yield f"**Answer.** {opening.answer({table.name: table for table in study.tables})}"
     yield from (block for figure in study.figures[:1] for block in _picture(study, figure))
     options = f" --seed {seed}" + ("" if effort == 1.0 else f" --effort {effort:g}")
-    yield f"Written by `python -m papers {study.name}{options}`; the same command gives the same."
+    yield (
+        f"`python -m papers {study.name}{options}` wrote this page. The same command finds the "
+        "same numbers again."
+    )
+    if opening and opening.words:
+        yield "## Words"
+        yield "\n".join(f"- {WORDS[word]}" for word in opening.words)
     yield "## What was found"
     yield from study.findings
     if study.details:
@@ -90,7 +97,7 @@ def _blocks(study: Study, seed: int, effort: float) -> Iterator[str]:
         yield from _picture(study, figure)
     yield "## Tables"
     yield (
-        f"Click on a title to see its table. Numbers have {DIGITS} digits, and ± stands before a "
+        f"Click on a title to see its table. Numbers have {DIGITS} digits. The number after ± is a "
         f"standard error. The files `{study.name}-….csv` beside this page have 6 digits."
     )
     for table in study.tables:

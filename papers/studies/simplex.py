@@ -109,8 +109,9 @@ def _exact_table() -> Exhibit:
         ),
         tuple(rows),
         (
-            "Imaging is the closest real point in L2: each cell less the mean of the noise. "
-            "Gaussian noise of one variance has ratio 1 for every n: there the two are one law.",
+            "Imaging takes the closest real point in L2: it subtracts the mean of the noise from "
+            "each cell. With Gaussian noise of one variance, conditioning and imaging have the "
+            "same law, so the ratio is 1 for every n.",
         ),
     )
 
@@ -140,7 +141,7 @@ def _check_table(seed: int, draws: int) -> Exhibit:
         "Double geometric noise: the formula, the exact marginal of `condition`, and its draws",
         ("scale", "n", "formula", "exact marginal", "draws"),
         tuple(rows),
-        (f"About {draws} values a row are drawn, all cells together.",),
+        (f"The draws of a row have about {draws} values, all cells together.",),
     )
 
 
@@ -214,9 +215,10 @@ def _bounded_table() -> Exhibit:
         ),
         tuple(rows),
         (
-            "Mean over the cells, exact. Both have the same noise. The inequalities cost "
-            "conditioning in epsilon (proofs/inequalities.md), and imaging nothing. In the last "
-            "column, imaging has less noise, so that its epsilon is that of conditioning.",
+            "Errors are exact means over the cells. Both methods have the same noise, except in "
+            "the last column. Bounds add to the epsilon of conditioning (proofs/inequalities.md), "
+            "but not to that of imaging. In the last column, imaging has less noise, so that both "
+            "have the same epsilon.",
         ),
     )
 
@@ -244,32 +246,34 @@ def _on_conjecture(exact: Exhibit) -> tuple[str, ...]:
     fine = _picked(exact, f"double geometric, scale {SCALES[0]:g}")
     last = SIZES[-1]
     return (
-        "Two Views, Section 4, has n cells with Laplace noise of scale λ and one mandated sum. "
-        "Conditioning leaves a cell the variance λ²/2 for n = 2 "
-        f"({laplace[2][0]:.4g} at λ = 1) and 5λ²/6 for n = 3 ({laplace[3][0]:.4g}). This is less "
-        f"than imaging's 2λ²(1 − 1/n) ({laplace[2][1]:.4g} and {laplace[3][1]:.4g}). The paper "
-        "conjectures the same for every n. **The conjecture is true.** The variance of "
-        "conditioning is λ²(2n − 1)(n − 1)/(n(n + 1)), which is (2n − 1)/(2n + 2) times imaging's. "
-        "Its mean absolute error is λ(1 − 1/n), which is less than imaging's, too. "
-        "proofs/simplex-variance.md proves more: let independent noise be a scale mixture of "
-        "Gaussians (Laplace, logistic, Student's). Then, under any linear equalities, conditioning "
-        "has at most the variance of every weighted L2 image.",
-        "The gain is large for few cells and fades: the ratio of variances is "
+        "Section 4 of Two Views has n counts (cells) with Laplace noise of scale λ and one exact "
+        "sum. With λ = 1, the variance of a cell is "
+        f"{laplace[2][0]:.4g} by conditioning and {laplace[2][1]:.4g} by imaging for n = 2, and "
+        f"{laplace[3][0]:.4g} and {laplace[3][1]:.4g} for n = 3. The paper conjectures that "
+        "conditioning has the smaller variance for every n. **The conjecture is true.** The "
+        "variance by imaging is 2λ²(1 − 1/n), and by conditioning λ²(2n − 1)(n − 1)/(n(n + 1)), "
+        "which is (2n − 1)/(2n + 2) times that of imaging. The mean absolute error by conditioning "
+        "is λ(1 − 1/n), which is also proved to be smaller. proofs/simplex-variance.md proves "
+        "more, for any linear equalities and for independent noise that is a scale mixture of "
+        "Gaussians: a Gaussian of random variance, such as Laplace, logistic and Student's noise. "
+        "Then conditioning has at most the variance of every weighted L2 image.",
+        "The gain is large for few cells and small for many: the ratio of variances is "
         f"{laplace[2][2]:.3f} for n = 2, {laplace[10][2]:.3f} for n = 10 and "
-        f"{laplace[last][2]:.4f} for n = {last}. For "
-        "double geometric noise, which a release uses, the formula is in Legendre polynomials; the "
-        f"ratio is smaller still, {fine[2][2]:.3f}, {fine[10][2]:.3f} and {fine[last][2]:.4f} at "
-        f"scale {SCALES[0]:g}. Over all {len(ratios)} rows the ratio of variances is between "
-        f"{min(ratios):.4f} and {max(ratios):.4f}, that of mean absolute errors between "
-        f"{min(errors):.4f} and {max(errors):.4f}.",
+        f"{laplace[last][2]:.4f} for n = {last}. Releases use double geometric noise, whose ratio "
+        f"is smaller still: {fine[2][2]:.3f}, {fine[10][2]:.3f} and {fine[last][2]:.4f} at "
+        f"scale {SCALES[0]:g}. Its formula has Legendre polynomials. In all {len(ratios)} rows of "
+        f"the first table, the ratio of variances is between {min(ratios):.4f} and "
+        f"{max(ratios):.4f}. The ratio of mean absolute errors is between {min(errors):.4f} and "
+        f"{max(errors):.4f}.",
     )
 
 
 def _on_checks(checks: Exhibit) -> str:
     gaps = [abs(float(str(r[3])) / float(str(r[2])) - 1) for r in checks.rows]
     return (
-        "The exact marginals of `congenial.condition`, computed with no use of the formula, agree "
-        f"with it to {max(gaps):.1e} at n up to {max(int(str(n)) for n in checks.column('n'))}."
+        "`congenial.condition` computes exact variances without this formula. They agree with it "
+        f"to a relative {max(gaps):.1e} for n up to "
+        f"{max(int(str(n)) for n in checks.column('n'))}."
     )
 
 
@@ -278,11 +282,13 @@ def _on_others(other: Exhibit) -> str:
     signs, flat = at["signs, +1 or -1", 2], at["uniform on -10..10", 2]
     normal = [float(str(r[4])) for r in other.rows if str(r[0]).startswith("discrete Gaussian")]
     return (
-        "The conjecture is not true for all noise. Two signs that must cancel have the variance "
-        f"{signs[0]:.4g}, and {signs[1]:.4g} by imaging; two cells with noise uniform on -10..10 "
-        f"have {flat[0]:.4g} and {flat[1]:.4g}. Uniform noise is symmetric and log-concave, so "
-        "these properties do not suffice. For discrete Gaussian noise the ratio lies between "
-        f"{min(normal):.4f} and {max(normal):.4f} in the table; that is no proof."
+        "The conjecture is not true for all noise. If the noise of two cells is +1 or −1 and must "
+        f"add up to 0, a cell has the variance {signs[0]:.4g} by conditioning and {signs[1]:.4g} "
+        "by imaging. If the noise of two cells is uniform on -10..10, the variances are "
+        f"{flat[0]:.4g} and {flat[1]:.4g}. Uniform noise is symmetric and log-concave, so a proof "
+        "needs more than these two properties. For discrete Gaussian noise the ratios in the table "
+        f"are between {min(normal):.4f} and {max(normal):.4f}; for this noise nothing is proved "
+        "here."
     )
 
 
@@ -292,11 +298,13 @@ def _on_bounds(bounded: Exhibit) -> str:
     still = sum(r[0] < r[4] for r in rows)
     name, first = bounded.rows[0][0], rows[0]
     return (
-        "If no cell may be negative, nothing about errors is proved. With the same noise, "
-        f"conditioning has the smaller mean squared error in {better} of {len(rows)} cases "
-        f"({name}: {first[0]:.4g} against {first[1]:.4g}). But it then states ε = {first[2]:.4g}, "
-        f"and imaging ε = {first[3]:.4g}. At the same stated ε it has the smaller error in {still} "
-        f"of {len(rows)} ({name}: {first[0]:.4g} against {first[4]:.4g})."
+        "If no cell may be negative, no proof says which error is smaller. With the same noise, "
+        f"conditioning has the smaller mean squared error in {better} of {len(rows)} cases. But "
+        "the bounds add to its ε. At the same final ε it has the smaller error in "
+        f"{still} of {len(rows)}. An example is the table {name}. With the same noise, the error "
+        f"is {first[0]:.4g} by conditioning, at ε = {first[2]:.4g}, and {first[1]:.4g} by imaging, "
+        f"at ε = {first[3]:.4g}. With less noise, imaging has ε = {first[2]:.4g} and the error "
+        f"{first[4]:.4g}."
     )
 
 

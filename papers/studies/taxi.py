@@ -110,9 +110,9 @@ def _summary(cells: list[Cells], noise: str, chains: list[Chain]) -> Exhibit:
         columns,
         tuple(rows),
         (
-            "L1 distance at a level over 270, with its standard error. Noise of scale 1/ε on each "
-            f"of the 270 queries. `M_MH here` is the run of {most:,} steps a chain, continuous "
-            "noise. Exact draws of continuous noise are on a grid of "
+            "An error is the L1 distance at a level divided by 270. The noise has scale 1/ε on "
+            f"each of the 270 queries. `M_MH here` is the run of {most:,} steps a chain, with "
+            "continuous noise. Exact draws of continuous noise are rounded to "
             f"1/{1 / methods.FINE:.0f} trip.",
         ),
     )
@@ -173,10 +173,10 @@ def _implied(cells: list[Cells]) -> Exhibit:
         columns,
         tuple(rows),
         (
-            "Errors grow in proportion to the scale. `printed / here` is therefore the noise "
-            "scale, in units of 1/ε, that would give the printed error. For TopDown, which rounds, "
-            "this holds nearly. The last column counts standard deviations of a single release at "
-            "scale 1/ε.",
+            "Errors grow in proportion to the scale of continuous noise. `printed / here` is "
+            "therefore the noise scale, in units of 1/ε, that would give the printed error. For "
+            "TopDown, which rounds, it is an approximation. The last column has the distance of "
+            "the two errors, in standard deviations of a single release at scale 1/ε.",
         ),
     )
 
@@ -207,14 +207,14 @@ def _chain_table(chains: list[Chain]) -> Exhibit:
     )
     return Exhibit(
         "chains",
-        "M_MH, for longer and longer",
+        "M_MH, from short runs to long ones",
         columns,
         rows,
         (
-            f"{CHAINS} chains from random starts (noisy zones, added up), continuous noise; a "
-            "tenth of the steps are warm-up, in which the proposal is tuned. Converged: R-hat "
-            f"below {methods.R_HAT:g} and more than {methods.EFFECTIVE:g} effective draws for the "
-            "worst query.",
+            f"Each run has {CHAINS} chains with continuous noise. A chain starts at noisy zones, "
+            "added up. A tenth of its steps are a warm-up, in which its step size is tuned. A run "
+            f"has converged if every query has an R-hat below {methods.R_HAT:g} and more than "
+            f"{methods.EFFECTIVE:g} effective draws.",
         ),
     )
 
@@ -244,44 +244,49 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
     start = [c for c in chains if c.steps == short]
     ratios = [PRINTED_MH[e][2] / c.mean[2] for e, c in zip(EPSILONS, exact, strict=True)]
     return (
-        "**What is compared.** The zone counts of February 2022 (re-derived), six boroughs and the "
-        "city: 270 queries that must add up. The paper does not state its noise scale. The study "
-        "assumes scale 1/ε on each query, which spends ε on each level. A record is counted on "
-        "three levels, so noise calibrated to its sensitivity would have scale 3/ε, or up to 6/ε "
-        "if records are substituted. Errors would then be as many times as large. The scales c/ε "
-        f"that would give the printed level 3 values are from c = {min(scales):.2f} to "
-        f"{max(scales):.2f}, so no rule of this form gives all of them. At c = 1, "
-        f"{sum(abs(z) < 2.0 for z in away)} of {len(away)} lie within two standard deviations of a "
-        "single release.",
-        f"**Exact conditioning against L2.** With the same noise, exact conditioning has "
-        f"{shares[0]} less mean error than the L2 projection at levels 1, 2 and 3 (ε = 0.5, "
-        "continuous noise). Sums cost no privacy, so both have the same final ε. "
-        "proofs/simplex-variance.md proves for such noise that its variance is never larger. If "
-        "also no count may be negative, conditioning pays for that with privacy, and imaging has "
-        "the smaller error of a zone at equal final ε: docs/choosing.md compares them.",
-        "**The printed M_MH column does not follow conditioning's law.** Errors of continuous "
-        "noise are proportional to 1/ε for every scale rule. At level 3 the printed values are "
+        "**What is compared.** The counts are the taxi trips of February 2022, counted anew: 263 "
+        "zones (level 3), six boroughs (level 2) and the city (level 1), 270 queries that must add "
+        "up. The paper does not state its noise scale. The study assumes scale 1/ε on each query. "
+        "A record is counted once on each of the three levels, so this noise loses ε on each "
+        "level. To lose ε in all, the noise needs scale 3/ε, or up to 6/ε if records are "
+        "substituted. Errors grow in proportion to the scale of continuous noise. The scales c/ε "
+        f"that would give the printed errors of level 3 are from c = {min(scales):.2f} to "
+        f"c = {max(scales):.2f}, so no single c gives all of them. With c = 1, "
+        f"{sum(abs(z) < 2.0 for z in away)} of the {len(away)} printed errors is within two "
+        "standard deviations of a single release.",
+        "**Exact conditioning against L2 imaging.** With the same continuous noise at ε = 0.5, the "
+        f"mean error of exact conditioning is smaller by {shares[0]} at levels 1, 2 and 3. Sums "
+        "add nothing to ε, so both methods have the same final ε. proofs/simplex-variance.md "
+        "proves for this noise that conditioning never has the larger variance. If also no count "
+        "may be negative, conditioning needs wider noise for the same final ε. Then imaging has "
+        "the smaller error of a zone: docs/choosing.md compares them.",
+        "**The printed errors of M_MH do not follow from conditioning.** M_MH is the paper's "
+        "Markov chain, which is made to draw from the law of conditioning. If its noise scale is "
+        "proportional to 1/ε, then so are its errors. At level 3 the printed errors are "
         + ", ".join(f"{r:.2f}" for r in ratios)
-        + " times the exact ones at ε = 0.5, 1, 2, so no scale proportional to 1/ε gives all "
-        "three. The printed errors at level 2 even grow from ε = 0.5 to ε = 1. If each ε may "
-        "have a scale of its own, the ratios of the errors at levels 1 and 2 to that at level 3 "
-        "remain. The share of exact releases whose ratios are at least as unusual as the printed "
-        "ones is " + ", ".join(f"{p:.2g}" for p in odd) + " at ε = 0.5, 1, 2.",
-        "**The chain.** M_MH has a step that is tuned in the warm-up (the paper states none). "
+        + " times those of exact draws at ε = 0.5, 1, 2, so no such scale gives all three. The "
+        "printed errors at level 2 even grow from ε = 0.5 to ε = 1. Suppose that each ε has a "
+        "scale of its own. This scale does not change the ratios of a release's errors at levels 1 "
+        "and 2 to its error at level 3. The share of exact releases whose ratios are at least as "
+        "far from the mean ratios as the printed ones is "
+        + ", ".join(f"{p:.2g}" for p in odd)
+        + " at ε = 0.5, 1, 2.",
+        "**The chain.** The paper states no step size for M_MH. Here it is tuned in a warm-up. "
         + _settling(chains)
-        + f" At {short:,} steps its mean errors at level 3 are "
+        + f" At {short:,} steps the chain's mean errors at level 3 are "
         + ", ".join(f"{c.mean[2]:.3f}" for c in start)
-        + f", with R-hat up to {max(c.r_hat for c in start):.1f}. The claim of privacy of a chain "
-        "that has not converged is void. Exact draws have no such condition.",
-        "**Against TopDown.** Its level 3 errors here are "
+        + f", with R-hat up to {max(c.r_hat for c in start):.1f}. The guarantee holds for the law "
+        "of conditioning, so it does not hold for a chain that has not converged. Exact draws have "
+        "no such condition.",
+        "**Against TopDown.** The errors of TopDown at level 3 are here "
         + ", ".join(f"{c.mean[2]:.3f}" for c in down)
         + " with continuous noise (printed: "
         + ", ".join(f"{PRINTED_TOPDOWN[e][2]:.3f}" for e in EPSILONS)
-        + "). It rounds to integers. At ε = 2 this reduces the error more than conditioning on "
-        "sums "
-        f"does ({exact[2].mean[2]:.3f}). Among releases of integers, "
-        f"conditioning the double geometric law has {whole[0]:.3f} there, or "
-        f"{whole[1]:.3f} with zones at least 0, and TopDown of the same noise {whole[2]:.3f}.",
+        + "). TopDown rounds to integers, and has no zone below 0. Exact conditioning of "
+        "continuous noise on sums does neither; at ε = 2 its error is "
+        f"{exact[2].mean[2]:.3f}. Other errors at ε = 2 are those of integer noise: "
+        f"{whole[0]:.3f} by conditioning, {whole[1]:.3f} by conditioning with no zone below 0, and "
+        f"{whole[2]:.3f} by TopDown.",
     )
 
 
@@ -293,16 +298,16 @@ def _settling(chains: list[Chain]) -> str:
     if steps:
         longest = [c for c in chains if c.steps == steps[-1]]
         out.append(
-            f"It has not converged at {steps[-1]:,} steps a chain: R-hat is up to "
-            f"{max(c.r_hat for c in longest):.2f}, and the worst query has "
+            f"The chain has not converged at {steps[-1]:,} steps a chain: R-hat is up to "
+            f"{max(c.r_hat for c in longest):.2f}, and one query has only "
             f"{min(c.effective for c in longest):.0f} effective draws."
         )
     if settled - set(steps):
         first = [c for c in chains if c.steps == min(settled - set(steps))]
         out.append(
-            f"It has converged at {first[0].steps:,} steps: R-hat is up to "
-            f"{max(c.r_hat for c in first):.3f}, and the worst query has at least "
-            f"{min(c.effective for c in first):.0f} effective draws (table below)."
+            f"The chain has converged at {first[0].steps:,} steps: R-hat is up to "
+            f"{max(c.r_hat for c in first):.3f}, and every query has at least "
+            f"{min(c.effective for c in first):.0f} effective draws."
         )
     return " ".join(out)
 

@@ -118,11 +118,10 @@ def _table_two() -> Exhibit:
         ),
         tuple(lines),
         (
-            "Noise of scale 2 in each bin. The variances for Laplace noise are quadratures of the "
-            "densities below. Those for integer (double geometric) noise are sums over the law. "
-            "Means are sums over a symmetric square of integer noise. The printed mean for L2 is "
-            "s̄, read "
-            "as the average of both counts.",
+            "The noise has scale 2 in each bin. Variances with Laplace noise are integrals of the "
+            "densities below. Variances with integer (double geometric) noise are sums over its "
+            "law. Means are sums over integer noise from -4 to 4 in each bin. The printed mean for "
+            "L2 is s̄, read as the average of both counts.",
         ),
     )
 
@@ -172,7 +171,10 @@ def _density_table() -> Exhibit:
         "Densities of the noise left in the first bin, epsilon 1",
         ("u", "conditioning (4.6)", "mixture (4.7)", *(f"image, beta {b}" for b in (0.5, 0.75, 1))),
         tuple((float(v), *(float(c[i]) for c in columns)) for i, v in enumerate(u)),
-        ("The mixture (4.7) is the image of beta 0.5 (A.2); the others are (A.1).",),
+        (
+            "Numbers in brackets are equations of Gong and Meng (2020). The mixture (4.7) is the "
+            "image of beta 0.5 by equation (A.2); the other images are by (A.1).",
+        ),
     )
 
 
@@ -229,9 +231,9 @@ def _loss_table() -> Exhibit:
         ),
         tuple(rows),
         (
-            "Largest log ratio of probabilities found. For integer noise it is taken within 24 / "
-            "epsilon of the middle; for beta 0.5 and for the rounded image it still rises towards "
-            "epsilon farther out.",
+            "A loss is the largest log ratio of probabilities found. With integer noise, only "
+            "values within 24 / epsilon of the middle were compared. For beta 0.5 and for the "
+            "rounded image, values farther out have larger ratios, which rise towards epsilon.",
         ),
     )
 
@@ -263,7 +265,10 @@ def _theorem_table(source: Randomness, functions: int) -> Exhibit:
         "Theorem A.1 on random functions of the norm in the plane, alpha 1",
         ("function of the norm", "functions", "that exceed the bound", "largest excess of the log"),
         tuple(rows),
-        ("500 random triples x, a, b for each function; the norm is the sum of absolute values.",),
+        (
+            "Each function was tried on 500 random triples x, a, b. The norm is the sum of "
+            "absolute values. An excess is a log ratio minus its bound.",
+        ),
     )
 
 
@@ -282,15 +287,16 @@ def _on_table_two(table: Exhibit) -> tuple[str, ...]:
     return (
         "Example 4.1 of Gong and Meng (2020) releases two counts whose total is public, with "
         "Laplace noise of scale 2/ε in each. The three variances of its Table 2 are right: "
-        f"{_number(given[4]):.4g}/ε² for conditioning, {_number(l2[4]):.4g}/ε² for L2, and from "
-        f"{_number(ends[0][4]):.4g}/ε² to {_number(ends[1][4]):.4g}/ε² for L1. With integer noise "
-        f"at ε = 1 they are {_number(given[5]):.4g}, {_number(l2[5]):.4g}, and from "
-        f"{_number(ends[0][5]):.4g} to {_number(ends[1][5]):.4g}; rounding the L2 image to "
-        f"integers gives {_number(table.rows[-1][5]):.4g}.",
-        "Its mean for L2 is not right: Table 2 prints one value, s̄, for both bins, and each bin's "
-        f"mean is its own count. If s̄, which the text does not define, means the average of both "
-        f"counts, it is {_number(l2[1]):.4g} for {COUNTS[0]} and {COUNTS[1]}, where the first "
-        f"bin's mean is {_number(l2[2]):.4g}. No release here is biased.",
+        f"{_number(given[4]):.4g}/ε² for conditioning, {_number(l2[4]):.4g}/ε² for the L2 image, "
+        f"and from {_number(ends[0][4]):.4g}/ε² to {_number(ends[1][4]):.4g}/ε² for L1 images. "
+        f"With integer noise at ε = 1 the variances are {_number(given[5]):.4g}, "
+        f"{_number(l2[5]):.4g}, and from {_number(ends[0][5]):.4g} to {_number(ends[1][5]):.4g}. "
+        "If the L2 image is rounded to integers, its variance is "
+        f"{_number(table.rows[-1][5]):.4g}.",
+        "The printed mean of the L2 image is not right. The right mean of each bin is its own "
+        "count, but Table 2 prints one value, s̄, for both bins. The text does not define s̄. If s̄ "
+        f"means the average of the counts {COUNTS[0]} and {COUNTS[1]}, it is {_number(l2[1]):.4g}, "
+        f"but the first bin's mean is {_number(l2[2]):.4g}. No release in the table is biased.",
     )
 
 
@@ -301,14 +307,16 @@ def _on_losses(losses: Exhibit) -> tuple[str, ...]:
     worst, row = max(over, key=lambda found: found[0])
     past = sum(ratio > 1.0 + 1e-9 for ratio, _ in over)
     return (
-        "The L1 image of weight β loses ε/(2 max(β, 1 − β)) with Laplace noise: the largest log "
-        f"ratio of densities found agrees to {off:.1e}. proofs/l1-two-bins.md has a proof in two "
-        "lines, without Theorem A.1, and `congenial.image(..., beta=...)` states this loss.",
-        "**It does not carry over to integer noise.** For β strictly between 1/2 and 1 the loss "
+        "More than one table is closest in L1. The weight β chooses one: it is the share of its "
+        "own noise that the first bin keeps. With Laplace noise, the loss of this image is "
+        "ε/(2 max(β, 1 − β)). The largest log ratio of densities found agrees "
+        f"with it to a relative {off:.1e}. proofs/l1-two-bins.md has a proof in two lines, "
+        "and `congenial.image(..., beta=...)` states this loss.",
+        "**For integer noise this loss is too small.** For β between 1/2 and 1 the loss "
         f"is larger in {past} of {len(over)} rows, by up to {100 * (worst - 1):.0f}% "
         f"({row[0]}, ε = {_number(row[1]):g}: {_number(row[5]):.4g} instead of "
-        f"{_number(row[2]):.4g}). For integers, only the loss of the noise is stated, except for "
-        "β = 0 and 1.",
+        f"{_number(row[2]):.4g}). For integer noise congenial therefore states the loss of the "
+        "noise itself, except for β = 0 and β = 1.",
     )
 
 
@@ -318,21 +326,23 @@ _EDGES = (f"L1, beta {BETAS[0]:g}", f"L1, beta {BETAS[-1]:g}")
 def _on_theorem(theorem: Exhibit) -> str:
     good, steep, rising = theorem.rows
     return (
-        f"Theorem A.1 held for all {good[1]} random functions that meet its conditions (excess at "
-        f"most {_number(good[3]):.1g}). Of as many that fall too fast {steep[2]} exceed its bound, "
-        f"and of as many that rise in places {rising[2]}: both conditions are needed."
+        "Theorem A.1 bounds the log ratio of two densities, on two conditions. The theorem held "
+        f"for all {good[1]} random functions that meet both. Of {steep[1]} functions that fall too "
+        f"fast, {steep[2]} exceed its bound. Of {rising[1]} functions that rise in places, "
+        f"{rising[2]} exceed it. So both conditions are needed."
     )
 
 
 def _on_slips(slips: Exhibit) -> str:
     (gamma,) = (_number(r[3]) for r in slips.rows if str(r[0]).startswith("Section 5.1"))
     return (
-        f"A close reading of the example found {len(slips.rows)} slips. The table below has the "
-        "value of each printed expression and the right one. None changes the paper's conclusions "
-        "on ε; one changes its γ. Changing a record keeps the total of two bins. The paper's own "
-        "neighbours differ in one substituted record. The nearest are therefore one step apart as "
-        f"before (k = 1), and γ is {gamma:.3g} and not −1/2. If a record moves by "
-        "being removed and added, k = 2 and (2.4) does hold with γ = −1/2 and the same ε."
+        f"A close reading of the example found {len(slips.rows)} slips. A table below has the "
+        "value of each printed expression and the right value. No slip changes the paper's "
+        "conclusions on ε, but one changes its γ. The paper's own neighbours differ in one "
+        "substituted record, which keeps the total of the two bins. So the nearest datasets of "
+        f"equal total differ in k = 1 record, and γ is {gamma:.3g}, not −1/2. If a record moves by "
+        "being removed and then added, k is 2. Then equation (2.4) does hold with γ = −1/2 and the "
+        "same ε."
     )
 
 

@@ -43,10 +43,10 @@ def slip_table() -> Exhibit:
         ("where, and what is printed", "what is computed", "as printed", "right"),
         tuple(rows),
         (
-            "Derivative of g, with c = 1 and u = 1: both c' and the sign of the second exponent "
-            "are off; c' = 2(1 − c) and −(w + c') are right. τ lacks the factor ε.",
-            "The text defines neither x̄ nor s̄; whatever they mean, both entries of the image have "
-            "the same mean by it, and are to have the two counts.",
+            "The derivative of g is at c = 1 and u = 1. Both c' and the sign of the second "
+            "exponent are wrong; c' = 2(1 − c) and −(w + c') are right. τ lacks the factor ε.",
+            "The text defines neither x̄ nor s̄. By the text, both entries of the image have the "
+            "same mean. The right means are the two counts.",
         ),
     )
 

@@ -89,9 +89,9 @@ def test_the_study_names_what_has_larger_errors_and_what_a_projection_trades(mad
     worse["TopDown"] = worse["TopDown"] + np.where(np.array(made.groups.names) == "middle", 99, 0)
     found = Found(made.scales, made.groups, worse, made.bias, made.spread, made.covered, made.width)
     text = best_table.study_of([(WORLD, {1.0: found})]).findings[1]
-    assert "in 2: by middle at epsilon 1, +" in text
+    assert "in 2 of 2 pairs of a level and an epsilon: by middle at epsilon 1, +" in text
     assert "; by leaf at epsilon 1, +" in text
-    assert "Of size classes it is larger in" in text
+    assert "Among size classes it has a larger error in" in text
 
 
 def test_known_laws_leave_less_error_than_the_measurement(made):

@@ -124,7 +124,7 @@ class Condition:
                 name = column if spelt is None else spelt[0]
                 raise DataError(
                     f"data.where is {show(self.text)} and names {name!r}, which is no column of "
-                    f"{holder}; its columns are {', '.join(known)}, and text stands in single "
+                    f"{holder}; its columns are {', '.join(known)}; write text in single "
                     f"quotes: '{name}'."
                 )
 

@@ -273,7 +273,9 @@ def worst_neighbours(pair: WorstNeighbours) -> str:
     else:
         who = f"one record enters or leaves {hidden if pair.node is None else _node(pair.node)}"
     n = pair.changed_counts
-    text = f"{who}; {many(n, 'count')} change{'s' * (n == 1)}, a privacy loss of {pair.loss:.6g}"
+    text = (
+        f"{who}; {many(n, 'count')} change{'s' * (n == 1)}, with a privacy loss of {pair.loss:.6g}"
+    )
     if pair.loss > pair.noise_loss:
         text += f": {pair.noise_loss:.6g} through the noise, the rest through the bounds"
     return f"{text}."
@@ -678,7 +680,8 @@ def _spent(level: LevelNoise) -> str:
         return f"{level.level}: not measured."
     return (
         f"{level.level}: noise of scale {level.scale:.4g}. A record that changes this level costs "
-        f"epsilon {level.epsilon:.4g}, {level.share_of_budget:.1%} of the cost of the noise."
+        f"epsilon {level.epsilon:.4g}, which is {level.share_of_budget:.1%} of the cost of the "
+        "noise."
     )
 
 

@@ -397,7 +397,7 @@ def _follows(release: Release, y: IntArray) -> Check:
         mechanism = release.under_prior
         if isinstance(mechanism, BestTable):
             follow = mechanism.follows(y, value, seeded(_SEED))
-            text = f"no table has a smaller expected error e (tolerance {GAP:.0e} times 1 + e)"
+            text = f"e, its expected error, is the least, to within {GAP:.0e} times 1 + e"
             other = " with a smaller expected error"
         else:
             follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 @click.option(
     "--draws",
     type=WholeNumber(min=100),
-    help="Draws from each dataset; by default 50,000, or 6,000 with imaging, and fewer if a "
-    "release has more than a few hundred counts.",
+    help="Number of draws from each dataset; by default 50,000, or 6,000 with imaging, and fewer "
+    "if a release has more than a few hundred counts.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(min=0.5, max=1.0, max_open=True),
     default=0.999,
     show_default=True,
-    help="The probability that draws refute a true guarantee is at most 1 minus this.",
+    help="Draws refute a true guarantee with a probability of at most 1 minus this number.",
 )
 @click.option(
     "--seed",

@@ -32,7 +32,7 @@ from congenial.errors import ReleaseError
     "--simulate",
     type=WholeNumber(min=0),
     metavar="SEED",
-    help="Seed of a comparison on confidential rows (--with-truth). Its result is not private.",
+    help="Seed of the comparison, if --with-truth is given. Its result is not private.",
 )
 @click.option(
     "--with-truth",

@@ -46,11 +46,14 @@ from congenial.errors import PlanError
     metavar="LIST",
     help="Attributes counted at every place: 'sex=F,M; age=ages.csv'.",
 )
-@click.option("--domain", help="Where the nodes come from: 'lookup', 'data', or a public file.")
+@click.option(
+    "--domain",
+    help="Where the nodes (the places with counts) come from: 'lookup', 'data', or a public file.",
+)
 @click.option(
     "--names-repeat",
     type=click.Choice(("yes", "no")),
-    help="Whether a name may be under several parents.",
+    help="Whether one name may be under several parents, such as an age under each sex.",
 )
 @click.option("--root", help="Name of the root, the sum of all counts.")
 @click.option(

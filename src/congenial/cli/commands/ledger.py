@@ -27,7 +27,8 @@ def command() -> None:
     type=click.Choice(NEIGHBOURS),
     default="substitute",
     show_default=True,
-    help="The neighbours of all plans with this ledger; others' guarantees do not add up.",
+    help="The neighbours of all plans with this ledger; guarantees for different neighbours do "
+    "not add up.",
 )
 def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Answer:
     """Make a new LEDGER, with a budget for each dataset.
@@ -49,7 +50,7 @@ def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Ans
 @command.command("show", cls=Command)
 @LEDGER
 def show_command(ledger: Path) -> Answer:
-    """Say what is spent and what remains; a ledger contains no count."""
+    """Say how much of each budget is spent, and how much remains."""
     with uninterrupted():
         from congenial.ledger.debits import read_ledger
         from congenial.ledger.records import RESERVED, SHOWN, SPENT, as_text

@@ -26,7 +26,7 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     The directory cannot show which versions made the release, the seed of a simulation, or whether
     the confidential rows were counted correctly, so these are not checked. The time of the release
     is compared with the clock, and with the ledger if it is there. A certificate has no signature.
-    In a certificate of format 1, numbers and kinds are checked, but not sentences.
+    Certificates of format 1 also have sentences, which are not checked.
     """
     with uninterrupted():
         from congenial.errors import ReleaseError
