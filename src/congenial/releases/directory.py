@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, starmap
+from itertools import chain, islice, starmap
 from pathlib import Path
 
 import duckdb
@@ -331,25 +331,23 @@ def _column(
     """Read one column; some of its texts at a time are Python objects."""
     of_column = f"SELECT {identifier(name)} {source}"
     if kind == "VARCHAR":
-        return texts_of(
-            text
+        parts = (
+            f"{of_column} WHERE file_row_number >= {begin} AND file_row_number < {begin + _TEXTS}"
             for begin in range(0, rows, _TEXTS)
-            for text in _texts(
-                connection,
-                f"{of_column} WHERE file_row_number >= {begin} AND file_row_number < "
-                f"{begin + _TEXTS}",
-            )
         )
+        return texts_of(chain.from_iterable(_texts(connection, part) for part in parts))
     array = next(iter(connection.execute(of_column).fetchnumpy().values()))
     known = ~np.ma.getmaskarray(array)
     return Numbers(np.where(known, np.ma.getdata(array), 0), known)
 
 
-def _texts(connection: duckdb.DuckDBPyConnection, sql: str) -> Iterator[str | None]:
-    """Yield the texts that a query returns, None for NULL."""
+def _texts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str | None]:
+    """Return the texts of a query's only column, None for NULL."""
     array = next(iter(connection.execute(sql).fetchnumpy().values()))
-    known, texts = ~np.ma.getmaskarray(array), np.ma.getdata(array)
-    return (v if k else None for v, k in zip(texts, known, strict=True))
+    texts = np.array(np.ma.getdata(array), dtype=object)
+    texts[np.ma.getmaskarray(array)] = None
+    found: list[str | None] = texts.tolist()
+    return found
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

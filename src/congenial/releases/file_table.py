@@ -129,11 +129,19 @@ def different(one: Column, other: Column) -> BoolArray:
 
 def texts_of(texts: Iterable[str | None]) -> Texts:
     """Return a column of texts; a few of them at a time are Python objects, but for words."""
-    place: dict[str | None, int] = {None: NONE}
-    numbers = (place.setdefault(text, len(place) - 1) for text in texts)
-    codes = np.fromiter(numbers, dtype=np.int32)
+    place = _Numbering({None: NONE})
+    codes = np.fromiter(map(place.__getitem__, texts), dtype=np.int32)
     del place[None]
     return Texts(codes, Names.of(cast("dict[str, int]", place)))
+
+
+class _Numbering(dict[str | None, int]):
+    """Numbers texts in the order of their first occurrence."""
+
+    def __missing__(self, text: str | None) -> int:
+        number = len(self) - 1  # without None, which has no text
+        self[text] = number
+        return number
 
 
 def every(values: IntArray) -> Numbers:
