@@ -117,7 +117,7 @@ def test_guesses_are_listed_and_marked(unread, capsys):
     assert "epsilon" not in found
     first = said.err.splitlines()[0]
     assert first.startswith(
-        "Guessed, not asked: --levels 'borough, zone' (by the columns' names), "
+        "These answers are guesses: --levels 'borough, zone' (by the columns' names), "
     )
     assert "--root Total" in first and "--epsilon" not in first
     text = (unread / "plan.toml").read_text()

@@ -77,7 +77,7 @@ def test_a_plan_is_explained_released_and_verified(tmp_path, published):
     plan = read_plan(make_city(tmp_path, method=METHOD, **sections))
     text = as_text(explain(plan, tmp_path))
     assert "Method: posterior. Adds discrete-" in text
-    assert "bounds add nothing (post-processing costs nothing)" in text
+    assert "bounds add nothing (computing with noisy counts costs no privacy)" in text
     done = release(plan, tmp_path / "out", base=tmp_path)
     certificate = done.certificate
     assert certificate.method == ByBestTable("l1")

@@ -58,7 +58,7 @@ __all__ = [
 ]
 
 # Sources of gamma besides those of conditioning.
-POST_PROCESSED = "post-processing costs nothing"
+POST_PROCESSED = "computing with noisy counts costs no privacy"
 TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
 # The delta at which a zCDP guarantee is stated by default.
 ZCDP_DELTA = 1e-6

@@ -83,8 +83,8 @@ def computed(
         return ()
     stated = guarantee.epsilon if guarantee.rho is None else guarantee.rho
     text = (
-        "the largest loss of each pair of datasets, from the probabilities that the mechanism "
-        "states"
+        "the largest privacy loss of any compared pair of datasets, from the probabilities that "
+        "the mechanism states"
         if pure
         else f"the largest divergence of orders {', '.join(map(str, ORDERS))}, divided by its "
         "order, from the probabilities that the mechanism states; draws compare delta"

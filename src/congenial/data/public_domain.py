@@ -238,6 +238,9 @@ def _domain_table(plan: Plan, public: Public) -> Relation:
             f"{table.shown} has a column {lookup.on!r} besides its key {lookup.key!r}, and "
             "data.lookup.on names it too; rename it."
         )
+    for level in plan.hierarchy.levels:
+        if level not in columns:
+            table.check_column(level, "hierarchy.levels")  # lists the file's own columns
     sql = f"(SELECT *{alias}, '{FOUND}' AS fate FROM {table.sql})"
     return replace(table, sql=sql, columns=columns)
 

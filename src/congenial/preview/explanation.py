@@ -324,6 +324,7 @@ def _counts(explanation: Explanation) -> Iterator[str]:
         )
     if explanation.basis:
         yield explanation.basis
+    yield _columns(explanation)
 
 
 def _margins(explanation: Explanation) -> Iterator[str]:
@@ -437,6 +438,21 @@ def _within(explanation: Explanation) -> str:
     """Say which error a margin bounds: of the released count, or of its measurement."""
     found = explanation.margins
     return "measured within" if found and found.basis.source == "measurements" else "within"
+
+
+def _columns(explanation: Explanation) -> str:
+    """Say what the columns with errors contain."""
+    text = (
+        'Columns: "noise error" is the mean absolute error of a noisy count, and "release error" '
+        "that of a released count."
+    )
+    if _within(explanation) == "within":
+        return text
+    share = confidence(explanation.plan.accuracy.confidence)
+    return (
+        f'{text} "measured within": in at least {share} of releases, a noisy count is at most this '
+        "far from its true count."
+    )
 
 
 def _table(explanation: Explanation) -> list[str]:

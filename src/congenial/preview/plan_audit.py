@@ -206,8 +206,11 @@ def as_text(found: PlanAudit) -> str:
         )
     else:
         computed = any("computed" in f.check for f in findings)
-        rest = "computed losses and on draws" if computed else "draws"
-        lines.append(f"No probabilities were enumerated; the audit rests on {rest}.")
+        rest = "computed losses and draws" if computed else "draws"
+        lines.append(
+            "No probabilities were enumerated (computed for every possible release). The audit "
+            f"checked only {rest}."
+        )
     lines += [
         f"Draws are simulations from seed {found.seed} on made-up counts: no budget was spent, "
         f"{_read(model.plan)}, and nothing was written.",

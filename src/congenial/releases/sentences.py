@@ -108,8 +108,8 @@ def protected(certificate: Statement) -> tuple[str, ...]:
         )
     one = distance.records == 1
     what = "One record" if one else f"{distance.records} records together"
-    counted = "places" if certificate.plan.get("table") is None else "places and values"
-    how = f"the {counted} at which {'it was' if one else 'they were'} counted"
+    where = "where" if certificate.plan.get("table") is None else "where, and with which values,"
+    how = f"{where} {'it was' if one else 'they were'} counted"
     if distance.relation == "add-remove":
         how = "whether it is in the data at all, and where"
     return (
@@ -332,7 +332,7 @@ def method(used: Method) -> str:
                 f"the least expected {error} error given the noisy counts. The prior says how a "
                 f"count is split among its parts; it was fitted to the noisy counts.{alike} Only "
                 "noisy counts and counts published exactly are used, so this costs no privacy. "
-                "Small counts are moved towards counts that are usual around them."
+                "Small counts are moved towards values that suit the other parts of their sum."
             )
 
 
@@ -529,7 +529,7 @@ def _gamma_source(claim: Claim) -> str:
 def _compared(claim: Claim) -> tuple[str, ...]:
     """Say how two releases are compared; zCDP as in Bun and Steinke (2016), Definition 1.1."""
     measure = claim.measure
-    drawn = f"covers the numerical error of the draw (at most {claim.numerical_error:.3g})"
+    drawn = f"includes the numerical error of the draw (at most {claim.numerical_error:.3g})"
     exact = "the draw has no numerical error"
     parts = f"delta is {claim.delta:.3g} and {drawn if claim.numerical_error else exact}."
     if isinstance(measure, Pure):
@@ -588,7 +588,8 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
         out.append(f"The table has margins of the noise alone, which hold in {share} of releases.")
     if isinstance(_made_by(certificate), ByBestTable):
         out.append(
-            "The counts are estimates, which are moved towards counts that are usual around them. "
+            "The counts are estimates. They are moved towards values that suit the other parts of their "
+            "sum. "
             "Zeros tend to come out too large, and small counts above zero too small."
         )
     elif _bounded(certificate):
@@ -677,7 +678,7 @@ def reuse(certificate: Statement) -> tuple[str, ...]:
 
 def _spent(level: LevelNoise) -> str:
     if level.scale is None:
-        return f"{level.level}: not measured."
+        return f"{level.level}: no noisy counts, so this level costs no epsilon."
     return (
         f"{level.level}: noise of scale {level.scale:.4g}. A record that changes this level costs "
         f"epsilon {level.epsilon:.4g}, which is {level.share_of_budget:.1%} of the cost of the "

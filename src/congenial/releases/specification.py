@@ -34,7 +34,7 @@ GammaSource = Literal["equalities", "proved-bound", "whole-orders", "trivial", "
 # Name of the check of each part, and the subject that it compares.
 PARTS = MappingProxyType(
     {
-        "domain": ("domain", "levels, numbers of nodes (names as released) and row filter"),
+        "domain": ("domain", "the levels, their numbers of nodes, and the row filter"),
         "invariants": ("invariants", "the rules of every release"),
         "noise": ("noise", "the noise of every level, and its share of epsilon"),
         "method": ("method", "how the release was made to satisfy its invariants"),

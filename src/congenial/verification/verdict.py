@@ -167,7 +167,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     yield judged(
         "numerical error",
         least * (1.0 - TOLERANCE) <= certificate.guarantee.numerical_error,
-        f"a draw is off by at most {within}, in total variation"
+        f"in a draw, the probability of any event is off by at most {within}"
         if certificate.guarantee.numerical_error > 0.0
         else "the noise has exactly its law",
         f"the certificate states {within}, but the proved bound is {least:.1e}",
@@ -397,7 +397,9 @@ def _follows(release: Release, y: IntArray) -> Check:
         mechanism = release.under_prior
         if isinstance(mechanism, BestTable):
             follow = mechanism.follows(y, value, seeded(_SEED))
-            text = f"e, its expected error, is the least, to within {GAP:.0e} times 1 + e"
+            text = (
+                f"its expected error e is the smallest possible (tolerance {GAP:.0e} times 1 + e)"
+            )
             other = " with a smaller expected error"
         else:
             follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))

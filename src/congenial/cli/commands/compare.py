@@ -32,7 +32,7 @@ from congenial.errors import ReleaseError
     "--simulate",
     type=WholeNumber(min=0),
     metavar="SEED",
-    help="Seed of the comparison, if --with-truth is given. Its result is not private.",
+    help="Seed for --with-truth. A comparison with --with-truth is not private.",
 )
 @click.option(
     "--with-truth",
@@ -58,9 +58,9 @@ from congenial.errors import ReleaseError
     "comparison there are replaced.",
 )
 def command(plan: Path, out: Path | None, **options: Any) -> Answer:
-    """Compare every method that fits PLAN, each at the plan's epsilon, by simulated releases.
+    """Compare all methods that fit PLAN on simulated releases.
 
-    Without --counts, --public or --with-truth the counts are made up and no confidential row is
+    Each method has the epsilon of PLAN. Without --counts, --public or --with-truth the counts are made up and no confidential row is
     read. Nothing is spent.
     """
     _check_compare(options)

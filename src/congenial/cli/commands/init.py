@@ -82,7 +82,8 @@ from congenial.errors import PlanError
 def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | None) -> Answer:
     """Look at the columns of DATA, ask, and write a commented plan.
 
-    DATA is a Parquet or CSV file, a quoted pattern for several of them, or a DuckDB or SQLite file.
+    DATA is a Parquet or CSV file, or a DuckDB or SQLite file. A pattern in quotes, such as
+    "rows-*.csv", names several Parquet or CSV files.
     Only the names and types of its columns are read, no value. Each option answers one question.
     """
     with uninterrupted():
@@ -132,7 +133,8 @@ def _guesses(taken: Mapping[str, str]) -> tuple[str, ...]:
         return ()
     if "--levels" in taken:
         shown[0] += " (by the columns' names)"
-    return (f"Guessed, not asked: {', '.join(shown)}. Correct the plan, or give these options.",)
+    answers = ", ".join(shown)
+    return (f"These answers are guesses: {answers}. Correct the plan, or give these options.",)
 
 
 def _check_target(out: Path, overwrite: bool) -> None:

@@ -229,8 +229,8 @@ def head(found: Comparison) -> Iterator[str]:
     """Yield the sentences that come before the tables."""
     privacy = found.plan["privacy"]
     yield (
-        f"{found.replicates:,} releases by each method at epsilon {privacy['epsilon']:g}, "
-        f"neighbours {privacy['neighbours']}, seed {found.seed}."
+        f"Each method made {found.replicates:,} releases at epsilon {privacy['epsilon']:g} "
+        f"(neighbours: {privacy['neighbours']}; seed: {found.seed})."
     )
     yield f"The methods were compared on {found.basis}."
 
@@ -248,8 +248,8 @@ def _satisfied(result: Result) -> str:
 
 
 def _methods(found: Comparison) -> Grid:
-    times = "first release", "each further"
-    grid = _grid("Methods", ("method", "guarantee", "satisfied"), times)
+    times = "time, first release", "time, each later one"
+    grid = _grid("Methods", ("method", "(epsilon, delta)", "obeys invariants"), times)
     for r in found.results:
         grid.add_row(
             label(r.contender, found),
@@ -263,8 +263,9 @@ def _methods(found: Comparison) -> Grid:
 
 def _errors(found: Comparison) -> Grid:
     quantiles = [f"{100 * q:g}%" for q in QUANTILES]
+    title = "Error by level, in counts (the columns in % are quantiles of the absolute error)"
     errors = "noise scale", "L1 (mean)", "L2 (root mean square)", *quantiles
-    grid = _grid("Error by level, in counts", ("level", "method"), errors)
+    grid = _grid(title, ("level", "method"), errors)
     for at, level in enumerate(found.results[0].levels):
         if all(r.levels[at].l1 == 0.0 for r in found.results):
             grid.add_row(level.level, "all", "-", "0", "0", "0", "0", "0", end_section=True)
@@ -287,7 +288,7 @@ def _bias(found: Comparison) -> Grid:
     level = found.results[0].levels[-1].level
     title = f"Bias by size of the true count, level {level}"
     sizes = [s for s in found.results[0].sizes if s.level == level]
-    grid = _grid(title, ("method",), [f"{short_size_label(s)}\n({s.nodes:,})" for s in sizes])
+    grid = _grid(title, ("method",), [f"{size_label(s.low, s.high)}\n({s.nodes:,})" for s in sizes])
     for r in found.results:
         own = [s for s in r.sizes if s.level == level]
         cells = (f"{s.bias:+.2f}±{s.standard_error:.1g}" for s in own)

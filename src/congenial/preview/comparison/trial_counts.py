@@ -121,8 +121,8 @@ def made_up(
     counts = _spread_out(tree, counts, 0, spread, seeded(seed))
     given = "" if total is not None else f" (by default {RECORDS} a leaf)"
     text = (
-        f"made-up counts: {whole:,} records{given}, divided among siblings by log-normal weights "
-        f"of spread {spread:g}; no row was read"
+        f"made-up counts: {whole:,} records{given}, divided at each place among its "
+        f"parts by random weights (log-normal, of spread {spread:g}); no row was read"
     )
     options = f"--spread {spread:g}" if total is None else f"--total {total} --spread {spread:g}"
     return Basis(domain.roll_up(counts[tree.leaves]).astype(np.int64), text, options)
@@ -183,7 +183,7 @@ def from_file(
     if len(known) < len(index):
         text += f" ({len(index) - len(known)} of its {len(index)} nodes are missing and count as 0)"
     if depth < tree.depth:
-        text += f", divided below that level by log-normal weights of spread {spread:g}"
+        text += f", divided below that level by random weights (log-normal, of spread {spread:g})"
         counts = _spread_out(tree, counts, depth - 1, spread, seeded(seed))
     whole = tree.roll_up(counts[tree.leaves]).astype(np.int64)
     options = f"--counts {file.name}"
