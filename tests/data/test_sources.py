@@ -67,7 +67,9 @@ def test_missing_columns_are_named_with_those_there(place: Path) -> None:
     message = refusal(counting(place, "rows.csv", lookup=lookup))
     assert "data.lookup.key names the column 'Location'" in message
     assert "LocationID, Borough" in message
-    assert "'kind'" in refusal(counting(place, "rows.csv", levels=["Borough", "kind"]))
+    message = refusal(counting(place, "rows.csv", levels=["Borough", "kind"]))
+    assert "'kind'" in message
+    assert message.endswith("its columns are LocationID, Borough.")  # not the rows' key, zone
     (place / "nodes.csv").write_text("zone\n2\n")
     message = refusal(counting(place, "rows.csv", domain="nodes.csv", levels=["kind", "zone"]))
     assert "the domain 'nodes.csv' lacks" in message

@@ -184,9 +184,7 @@ def test_text_without_single_quotes_is_named_as_it_is_written(text):
     with pytest.raises(DataError) as caught:
         condition.check_columns(("borough", "zone"), "'rows.csv'")
     assert "names 'Arden', which is no column of 'rows.csv'" in str(caught.value)
-    assert str(caught.value).endswith(
-        "If it is a value and no column, write it in single quotes: 'Arden'."
-    )
+    assert str(caught.value).endswith("; if you meant a value, put it in single quotes: 'Arden'.")
 
 
 def test_text_of_two_words_without_quotes_is_no_condition():

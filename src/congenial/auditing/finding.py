@@ -15,8 +15,8 @@ Pair = tuple[Values, Values]
 # Columns of an audit as a table.
 _HEAD = ("", "check", "found", "stated", "pairs", "outputs")
 LIMITS = (
-    "Column `pairs`: how many pairs of datasets were compared. Column `outputs`: how many releases, "
-    "points or draws were compared for each dataset. "
+    "The column `pairs` has the number of compared pairs of datasets. The column `outputs` has the "
+    "number of releases, points or draws of each dataset. "
     "A failed check shows a fault. If all checks pass, no fault was found. Enumerated and computed "
     "checks prove the claim for the compared pairs of datasets only. Draws can refute a claim but "
     "never prove it."

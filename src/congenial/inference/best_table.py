@@ -161,7 +161,7 @@ class BestTable(Moved):
             "The prior says how a count is split among its parts; it is fitted to the noisy "
             "values. "
             "Only the noisy values and the exact counts are used, so this costs no privacy. Small "
-            f"counts are moved towards values that suit the other parts of their sum.{late}"
+            f"counts are moved towards typical values of the counts beside them.{late}"
         )
 
     @property

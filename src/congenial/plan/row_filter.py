@@ -124,8 +124,8 @@ class Condition:
                 name = column if spelt is None else spelt[0]
                 raise DataError(
                     f"data.where is {show(self.text)} and names {name!r}, which is no column of "
-                    f"{holder}; its columns are {', '.join(known)}. If it is a value "
-                    f"and no column, write it in single quotes: '{name}'."
+                    f"{holder}; its columns are {', '.join(known)}; if you meant a "
+                    f"value, put it in single quotes: '{name}'."
                 )
 
 

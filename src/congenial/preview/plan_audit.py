@@ -209,7 +209,7 @@ def as_text(found: PlanAudit) -> str:
         rest = "computed losses and draws" if computed else "draws"
         lines.append(
             "No probabilities were enumerated (computed for every possible release). The audit "
-            f"checked only {rest}."
+            f"used only {rest}."
         )
     lines += [
         f"Draws are simulations from seed {found.seed} on made-up counts: no budget was spent, "

@@ -332,7 +332,7 @@ def method(used: Method) -> str:
                 f"the least expected {error} error given the noisy counts. The prior says how a "
                 f"count is split among its parts; it was fitted to the noisy counts.{alike} Only "
                 "noisy counts and counts published exactly are used, so this costs no privacy. "
-                "Small counts are moved towards values that suit the other parts of their sum."
+                "Small counts are moved towards typical values of the counts beside them."
             )
 
 
@@ -588,8 +588,7 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
         out.append(f"The table has margins of the noise alone, which hold in {share} of releases.")
     if isinstance(_made_by(certificate), ByBestTable):
         out.append(
-            "The counts are estimates. They are moved towards values that suit the other parts of their "
-            "sum. "
+            "The counts are estimates, moved towards typical values of the counts beside them. "
             "Zeros tend to come out too large, and small counts above zero too small."
         )
     elif _bounded(certificate):
@@ -599,8 +598,7 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
             if stated.source == "posterior":
                 near += " Large counts beside many such counts tend to be too small; margins allow "
                 near += "for part of that."
-        out.append(near)
-        out += filter(None, [cost_of_bounds(certificate)])
+        out += filter(None, [near, cost_of_bounds(certificate)])
     out += [_sum(total, share) for total in stated.sums]
     if certificate.plan["accuracy"]["simultaneous"] and stated.source not in ("none", "posterior"):
         out.append(

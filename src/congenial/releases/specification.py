@@ -34,7 +34,7 @@ GammaSource = Literal["equalities", "proved-bound", "whole-orders", "trivial", "
 # Name of the check of each part, and the subject that it compares.
 PARTS = MappingProxyType(
     {
-        "domain": ("domain", "the levels, their numbers of nodes, and the row filter"),
+        "domain": ("domain", "the levels, the row filter, and the table's numbers of nodes"),
         "invariants": ("invariants", "the rules of every release"),
         "noise": ("noise", "the noise of every level, and its share of epsilon"),
         "method": ("method", "how the release was made to satisfy its invariants"),

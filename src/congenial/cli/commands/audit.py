@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @click.option(
     "--draws",
     type=WholeNumber(min=100),
-    help="Number of simulated draws for each made-up dataset; by default 50,000, or 6,000 with imaging, and fewer "
-    "if a release has more than a few hundred counts.",
+    help="Number of simulated draws for each made-up dataset; by default 50,000, or 6,000 with "
+    "imaging, and fewer if a release has more than a few hundred counts.",
 )
 @click.option(
     "--confidence",
@@ -42,8 +42,8 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
     """Test the guarantee of PLAN on made-up counts.
 
     There are three kinds of checks: all probabilities of releases of a few counts (enumerated),
-    computed losses, and simulated draws. A failed check shows a fault. Passed checks prove the guarantee only for the
-    enumerated and computed datasets. No row is counted and nothing is spent.
+    computed losses, and simulated draws. A failed check shows a fault. Passed checks prove the
+    guarantee only for the enumerated and computed datasets. No row is counted and nothing is spent.
     """
     read = load(plan, rows=False)
     compile_once(read.method.name, quiet=False)

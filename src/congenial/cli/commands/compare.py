@@ -60,8 +60,8 @@ from congenial.errors import ReleaseError
 def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     """Compare all methods that fit PLAN on simulated releases.
 
-    Each method has the epsilon of PLAN. Without --counts, --public or --with-truth the counts are made up and no confidential row is
-    read. Nothing is spent.
+    Each method has the epsilon of PLAN. Without --counts, --public or --with-truth the counts are
+    made up and no confidential row is read. Nothing is spent.
     """
     _check_compare(options)
     with uninterrupted():
