@@ -78,7 +78,7 @@ def test_a_plan_with_imaging_is_audited_by_draws(tmp_path):
     assert found.exact is None
     assert found.drawn.findings[0].check == "loss, computed"
     assert found.drawn.findings[0].slack == pytest.approx(0.0, abs=1e-9)
-    assert "rests on computed losses and on draws" in audit_plan.as_text(found)
+    assert "used only computed losses and draws" in audit_plan.as_text(found)
 
 
 def test_tables_that_take_long_are_not_worked_out(tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ _METHODS = {
     "conditioning": "the noise is drawn so that they hold",
     "imaging": "noisy counts move to the closest counts that do, all levels together",
     "topdown": "noisy counts move to the closest counts that do, level by level",
-    "posterior": "each noisy count is replaced by an estimate, so that the expected error is least",
+    "posterior": "noisy counts become estimates of least expected error",
 }
 
 
