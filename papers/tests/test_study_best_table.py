@@ -47,7 +47,7 @@ def made():
 
 def test_every_method_is_released_from_the_same_measurements(made):
     assert tuple(made.error) == METHODS
-    assert made.scales == (4.0, 4.0)
+    assert made.scales == pytest.approx((4.0, 4.0))
     # noise alone is unbiased, whatever the count; the margin is 5 standard errors
     leaf = made.groups.names.index("leaf")
     assert abs(made.bias[NOISE][:, leaf].mean()) < 5 * 4 * np.sqrt(2.0 / (24 * 60))
@@ -98,7 +98,7 @@ def test_known_laws_leave_less_error_than_the_measurement(made):
     found = best_table.known_laws(WORLD, {1.0: made})
     known, ours = found.column("known laws")[0], found.column(TABLE)[0]
     assert 0.0 < known < ours
-    assert found.column("scale") == (4.0,)
+    assert found.column("scale") == pytest.approx((4.0,))
 
 
 def test_the_study_says_what_its_tables_hold(made):
