@@ -56,28 +56,36 @@ margins = ["total", "race", "age", "race by age"]
 def cases(quick: bool) -> tuple[Case, ...]:
     """Return the cases: two trees and a table."""
     leaves, many = (2_000, 4_000) if quick else (1_000_000, 10_000_000)
-    measures = tuple(
-        measure
-        for step in STEPS
-        for measure in (
-            Measure(f"{step}, time over plain files'", "×", MOST_TIMES),
-            Measure(f"{step}, peak memory", "MB", MOST_MEMORY),
-        )
-    )
-    of_many = tuple(
-        measure
-        for step in STEPS
-        for measure in (
-            Measure(f"{step}, time over plain files'", "×", None),
-            Measure(f"{step}, peak memory", "MB", MOST_OF_MANY),
-        )
-    )
     blocks = 240 if quick else 24_960
     alone = tuple(Measure(f"{step}, processor time", "s", most) for step, most in SECONDS.items())
     return (
-        Case("pipeline", f"{leaves:,} leaves", measures, 240.0, partial(_beside, leaves, ROUNDS)),
-        Case("pipeline", f"{many:,} leaves", of_many, 480.0, partial(_beside, many, 1)),
+        Case(
+            "pipeline",
+            f"{leaves:,} leaves",
+            _measures(MOST_TIMES, MOST_MEMORY),
+            240.0,
+            partial(_beside, leaves, ROUNDS),
+        ),
+        Case(
+            "pipeline",
+            f"{many:,} leaves",
+            _measures(None, MOST_OF_MANY),
+            480.0,
+            partial(_beside, many, 1),
+        ),
         Case("pipeline", f"{blocks:,} blocks, crossing", alone, 120.0, partial(_crossing, blocks)),
+    )
+
+
+def _measures(times: float | None, memory: float) -> tuple[Measure, ...]:
+    """Return the measures of each step, with their targets."""
+    return tuple(
+        measure
+        for step in STEPS
+        for measure in (
+            Measure(f"{step}, time over plain files'", "×", times),
+            Measure(f"{step}, peak memory", "MB", memory),
+        )
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from operator import eq
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from congenial.types import IntArray
 
-Texts = np.ndarray[tuple[int], np.dtype[Any]]  # of `KIND`
+TextArray = np.ndarray[tuple[int], np.dtype[Any]]  # of `KIND`
 # 16 bytes for a name of up to 15 bytes.
 KIND = np.dtypes.StringDType()
 # Names that are turned into texts at a time.
@@ -23,7 +24,7 @@ class Names(Sequence[str]):
 
     def __init__(self, array: npt.NDArray[Any]) -> None:
         """Hold an array of texts, shape (n,), which nobody changes any more."""
-        self.array: Texts = np.asarray(array, dtype=KIND)
+        self.array: TextArray = np.asarray(array, dtype=KIND)
         self.array.flags.writeable = False
 
     @classmethod
@@ -54,11 +55,11 @@ class Names(Sequence[str]):
 
     def __eq__(self, other: object) -> bool:
         """Whether a sequence has the same names in the same order."""
-        if not isinstance(other, Names):
-            if not isinstance(other, tuple | list) or len(other) != len(self):
-                return NotImplemented if not isinstance(other, tuple | list) else False
-            return all(a == b for a, b in zip(self, other, strict=True))
-        return bool(np.array_equal(self.array, other.array))
+        if isinstance(other, Names):
+            return bool(np.array_equal(self.array, other.array))
+        if not isinstance(other, tuple | list):
+            return NotImplemented
+        return len(other) == len(self) and all(map(eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -66,7 +67,7 @@ class Names(Sequence[str]):
         return f"Names({list(self)!r})"
 
     @cached_property
-    def _sorted(self) -> tuple[IntArray, Texts]:
+    def _sorted(self) -> tuple[IntArray, TextArray]:
         order = np.argsort(self.array, kind="stable")
         return order, self.array[order]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.numerics import laws
-from congenial.noise.law import Measure, More, RealNoise, checked_scale, scaled
+from congenial.noise.law import Measure, RealNoise, checked_scale
 from congenial.types import FloatArray, Words
 
 
@@ -51,17 +51,11 @@ class Gaussian(RealNoise):
         log_density = -0.5 * (np.asarray(noise) / safe) ** 2 - np.log(safe * np.sqrt(2 * np.pi))
         return np.where(measured, log_density, 0.0)
 
-    def draw(
-        self,
-        words: Words,
-        scales: FloatArray,
-        more: More,  # noqa: ARG002 -- doubles of some words, whatever they are
-    ) -> FloatArray:
-        """Noise of shape (rows, n) by the Box-Muller transform."""
+    def standard(self, words: Words) -> FloatArray:
+        """Noise of scale 1, shape (rows, n) by the Box-Muller transform."""
         uniform = ((words >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
         radius = np.sqrt(-2.0 * np.log(uniform[:, 0::2]))
-        normal = radius * np.cos(2.0 * np.pi * uniform[:, 1::2])
-        return scaled(normal, scales)
+        return np.asarray(radius * np.cos(2.0 * np.pi * uniform[:, 1::2]))
 
 
 LAW = Gaussian

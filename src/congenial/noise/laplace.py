@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.numerics import laws
-from congenial.noise.law import Measure, More, RealNoise, checked_scale, scaled
+from congenial.noise.law import Measure, RealNoise, checked_scale
 from congenial.types import FloatArray, Words
 
 
@@ -51,16 +51,11 @@ class Laplace(RealNoise):
         safe = np.where(measured, scales, 1.0)
         return np.where(measured, -np.abs(np.asarray(noise)) / safe - np.log(2 * safe), 0.0)
 
-    def draw(
-        self,
-        words: Words,
-        scales: FloatArray,
-        more: More,  # noqa: ARG002 -- doubles of some words, whatever they are
-    ) -> FloatArray:
-        """Noise of shape (rows, n): a sign bit and an exponential variable from one word."""
+    def standard(self, words: Words) -> FloatArray:
+        """Noise of scale 1, shape (rows, n): a sign bit and an exponential variable each."""
         sign = np.where(words & np.uint64(1), 1.0, -1.0)
         uniform = ((words >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
-        return scaled(-np.log(uniform) * sign, scales)
+        return np.asarray(-np.log(uniform) * sign)
 
 
 LAW = Laplace

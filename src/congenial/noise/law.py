@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import import_module
 from pkgutil import iter_modules
@@ -89,7 +90,7 @@ class NoiseLaw(Protocol):
         """
 
     def draw(
-        self, words: Words, scales: FloatArray, more: More
+        self, words: Words, scales: FloatArray, more: More, /
     ) -> npt.NDArray[np.int64 | np.float64]:
         """Noise of shape (rows, n) from words of shape (rows, n * words_per_entry).
 
@@ -101,11 +102,19 @@ class NoiseLaw(Protocol):
         """Bound on the total variation between `draw` and the law, summed over entries."""
 
 
-class RealNoise:
+class RealNoise(ABC):
     """Noise laws on real numbers: they have no grid, and draws without a useful error bound."""
 
     discrete = False
     granularity = 0.0
+
+    @abstractmethod
+    def standard(self, words: Words) -> FloatArray:
+        """Noise of scale 1, shape (rows, n), from words as `draw` takes them."""
+
+    def draw(self, words: Words, scales: FloatArray, _: More) -> FloatArray:
+        """Noise of shape (rows, n) in floating point, which any words decide."""
+        return scaled(self.standard(words), scales)
 
     def in_units(self) -> Self:
         """Return the law itself: it has no grid."""
