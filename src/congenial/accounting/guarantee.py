@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -362,6 +363,23 @@ def _rounding_up(counted: Counted, records: int) -> float:
     return 1.0 + (4 * records * depth + 16) * 2.0**-53
 
 
+def _by_levels(mechanism: Additive, pinned: BoolArray, counted: Counted, units: int) -> float:
+    """Return a bound on a record's loss under pure noise, in fractions, rounded up once.
+
+    A record changes at most `units` counts of a level or block. Where all of these have one scale,
+    this bound is the loss itself.
+    """
+    if counted is None:
+        return math.inf
+    level, measured = counted.level, ~pinned & np.isfinite(mechanism.scales)
+    least = np.full(int(level.max()) + 1, np.inf)
+    np.minimum.at(least, level[measured], mechanism.scales[measured])
+    change = units * Fraction(mechanism.per_record)
+    total = sum((change / Fraction(s) for s in least[np.isfinite(least)].tolist()), Fraction(0))
+    near = float(total)
+    return near if near >= total else math.nextafter(near, math.inf)
+
+
 def _guarantee(
     mechanism: Additive,
     resolved: ResolvedInvariant,
@@ -395,7 +413,11 @@ def _guarantee(
     if one_sided:
         worst = max(worst, float(one_sided_costs(cost, resolved, counted).max()))
     upwards = _rounding_up(counted, 1 if joint is None else joint.records)
-    worst *= upwards
+    most = math.inf
+    if joint is None and noise.measure == "pure":
+        units = 2 if neighbours == "substitute" else 1
+        most = _by_levels(mechanism, resolved.pinned, counted, units)
+    worst = min(worst * upwards, most)
     rho: float | None = None
     pairs = None
     whole = source == WHOLE and noise.discrete
@@ -407,7 +429,7 @@ def _guarantee(
             pairs = _pairs(
                 mechanism, cost, resolved, together, neighbours, joint, one_sided=one_sided
             )
-            base = max(base, pairs.worst * upwards)
+            base = max(base, min(pairs.worst * upwards, most))
             epsilon = max(base, pairs.loss() * upwards)
             if epsilon >= 2.0 * base * (1.0 - ROUNDING):
                 source, epsilon = TRIVIAL, 2.0 * base

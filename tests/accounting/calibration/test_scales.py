@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -141,6 +142,16 @@ def test_add_remove_changes_one_node_of_each_level_by_one():
     assert claim.epsilon == pytest.approx(2.0, rel=1e-12)
     # one leaf of a path has half of the base, so exp(E - 2 alpha) = 1
     assert base == pytest.approx(math.log((math.exp(2) + 1) / 2), rel=1e-12)
+
+
+@pytest.mark.parametrize(("depth", "epsilon"), [(2, 1.0), (4, 1.0), (5, 0.5), (6, 0.1), (7, 3.0)])
+def test_equal_shares_have_the_scale_of_exact_fractions_and_never_a_smaller_one(depth, epsilon):
+    """A scale of 4 is written as 4.0, not as 4.000000000000014."""
+    tree = cg.Tree.from_parents((np.arange(2**depth - 1) - 1) // 2)
+    noise = calibrate(tree, cg.consistent(tree), epsilon=epsilon, neighbours="add-remove")
+    [scale] = set(noise.spread.tolist())
+    loss = depth / Fraction(scale)
+    assert (1 - Fraction(1, 2**50)) * Fraction(epsilon) < loss <= Fraction(epsilon)
 
 
 def test_equal_shares_over_the_levels_that_can_change():

@@ -94,7 +94,7 @@ class Target:
                 f"the noise calibrated for epsilon {self.epsilon:g} gives {reached:.12g}; nothing "
                 "is released. Please report this as a bug in congenial."
             )
-        wider, step = reached / self.epsilon * (1.0 + 2.0**-51), 2.0**-52
+        wider, step = max(reached / self.epsilon, 1.0 + 2.0**-52), 2.0**-52
         while reached > self.epsilon:  # rounding alone
             scales, wider, step = scales * wider, 1.0 + step, 2.0 * step
             reached = self.guarantee(scales, domain, resolved).epsilon
