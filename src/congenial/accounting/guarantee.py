@@ -363,18 +363,20 @@ def _rounding_up(counted: Counted, records: int) -> float:
     return 1.0 + (4 * records * depth + 16) * 2.0**-53
 
 
-def _by_levels(mechanism: Additive, pinned: BoolArray, counted: Counted, units: int) -> float:
+def _by_levels(
+    mechanism: Additive, pinned: BoolArray, counted: Counted, neighbours: Neighbours
+) -> float:
     """Return a bound on a record's loss under pure noise, in fractions, rounded up once.
 
-    A record changes at most `units` counts of a level or block. Where all of these have one scale,
-    this bound is the loss itself.
+    A record that moves changes at most two counts of a level or block. Where all of these have one
+    scale, this bound is the loss itself.
     """
     if counted is None:
         return math.inf
     level, measured = counted.level, ~pinned & np.isfinite(mechanism.scales)
     least = np.full(int(level.max()) + 1, np.inf)
     np.minimum.at(least, level[measured], mechanism.scales[measured])
-    change = units * Fraction(mechanism.per_record)
+    change = Fraction(mechanism.per_record) * (2 if neighbours == "substitute" else 1)
     total = sum((change / Fraction(s) for s in least[np.isfinite(least)].tolist()), Fraction(0))
     near = float(total)
     return near if near >= total else math.nextafter(near, math.inf)
@@ -413,10 +415,8 @@ def _guarantee(
     if one_sided:
         worst = max(worst, float(one_sided_costs(cost, resolved, counted).max()))
     upwards = _rounding_up(counted, 1 if joint is None else joint.records)
-    most = math.inf
-    if joint is None and noise.measure == "pure":
-        units = 2 if neighbours == "substitute" else 1
-        most = _by_levels(mechanism, resolved.pinned, counted, units)
+    alone = joint is None and noise.measure == "pure"
+    most = _by_levels(mechanism, resolved.pinned, counted, neighbours) if alone else math.inf
     worst = min(worst * upwards, most)
     rho: float | None = None
     pairs = None
