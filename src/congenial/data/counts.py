@@ -29,6 +29,7 @@ from congenial.data.public_domain import (
     domain_paths,
     joined,
     level_columns,
+    on_path,
     open_public,
     order_nodes,
     texts_of,
@@ -94,6 +95,7 @@ class RowSource:
     batches: Iterable[Relation]  # The rows, read once.
     # The rest of the row filter, if an engine has evaluated a part of it.
     left: Condition | None = None
+    within: Sequence[str] = ()  # Names below the root; rows elsewhere are left out.
 
     @property
     def parts(self) -> tuple[RowSource, ...]:
@@ -110,7 +112,7 @@ class RowSource:
         """The domain, read once from public files; None if the nodes come from the rows."""
         if self.plan.hierarchy.domain == "data":
             return None
-        paths = domain_paths(self.connection, self.plan, self.public)
+        paths = domain_paths(self.connection, self.plan, self.public, self.within)
         return self.plan.domain(tree_of(self.plan, paths))
 
     @property
@@ -156,15 +158,16 @@ class JointSource:
 
 @contextmanager
 def open_source(
-    plan: Plan, *, base: Path, frame: object | None = None
+    plan: Plan, *, base: Path, frame: object | None = None, within: Sequence[str] = ()
 ) -> Iterator[RowSource | JointSource]:
     """Open the rows of a plan and its public files, over one connection for each table.
 
-    A plan of several tables takes its frames as a mapping from the name of each table.
+    A plan of several tables takes its frames as a mapping from the name of each table. Of a tree,
+    only nodes on the path `within` and below it are counted; the path begins below the root.
     """
     if not plan.tables:
         with _open(plan, base, frame) as source:
-            yield source
+            yield replace(source, within=within)
         return
     frames = dict.fromkeys(plan.tables) if frame is None else frame
     if not isinstance(frames, Mapping) or set(frames) != set(plan.tables):
@@ -311,8 +314,8 @@ def _count(source: RowSource) -> Counted:
             continue
         kept = {c: kind for c, kind in batch.columns.items() if c in needed or c == KEPT}
         used = with_types(replace(batch, columns=kept), plan.data.types or {})
-        _tally(connection, plan, public, used)
-    _check_tally(connection, plan, shown)
+        _tally(connection, plan, public, used, source.within)
+    _check_tally(connection, plan, shown, some=not source.within)
     if domain is None:
         ask(
             connection,
@@ -375,7 +378,9 @@ def _cells(
     return counts[possible]
 
 
-def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -> None:
+def _tally(
+    connection: Connection, plan: Plan, public: Public, rows: Relation, within: Sequence[str]
+) -> None:
     """Add the counts of one batch to the table `tally`; rows left out are counted together.
 
     With TRY, a row on which the row filter fails is left out, so that no record decides whether the
@@ -394,7 +399,8 @@ def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -
         connection,
         f"INSERT INTO tally SELECT kept, {kept}, sum(records) FROM (SELECT "
         f"coalesce(TRY({condition.sql}), false) AS kept, fate, {texts_of(names, whole)}, "
-        f"{records} AS records FROM {whole.sql}) WHERE records IS DISTINCT FROM 0 GROUP BY ALL",
+        f"{records} AS records FROM {whole.sql}) WHERE records IS DISTINCT FROM 0 AND "
+        f"({on_path(within)}) GROUP BY ALL",
         unreadable(rows),
     )
     if ask(connection, "SELECT count(*) FROM tally", BROKEN)[0][0] > _COMPACT:
@@ -406,9 +412,9 @@ def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -
         )
 
 
-def _check_tally(connection: Connection, plan: Plan, shown: str) -> None:
-    """Refuse an empty table, and rows without a key or a level; no value of a row is shown."""
-    if not ask(connection, "SELECT 1 FROM tally LIMIT 1", BROKEN):
+def _check_tally(connection: Connection, plan: Plan, shown: str, *, some: bool) -> None:
+    """Refuse rows without a key or a level, and no rows if `some` must be; show no row's value."""
+    if some and not ask(connection, "SELECT 1 FROM tally LIMIT 1", BROKEN):
         raise DataError(f"{shown} holds no rows; give it at least one.")
     fates = {r[0] for r in ask(connection, "SELECT DISTINCT fate FROM tally WHERE kept", BROKEN)}
     weight = plan.data.weight

@@ -221,6 +221,11 @@ def texts_of(columns: Mapping[str, str], table: Relation) -> str:
     )
 
 
+def on_path(within: Sequence[str]) -> str:
+    """SQL for rows of congenial's own tables whose first levels have the names `within`."""
+    return " AND ".join(f"n{i} = {literal(name)}" for i, name in enumerate(within)) or "true"
+
+
 def _domain_table(plan: Plan, public: Public) -> Relation:
     """The domain's rows; for a lookup also with its key under the name of the rows' column."""
     lookup = plan.data.lookup
@@ -245,11 +250,13 @@ def _domain_table(plan: Plan, public: Public) -> Relation:
     return replace(table, sql=sql, columns=columns)
 
 
-def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
+def domain_paths(
+    connection: Connection, plan: Plan, public: Public, within: Sequence[str] = ()
+) -> Paths:
     """List the domain's nodes from the lookup or a file; `order_nodes` explains.
 
     The conjuncts of `where` that name only the domain's columns are applied. Without levels the
-    root is the only node, and the only leaf.
+    root is the only node, and the only leaf. Only nodes on the path `within` and below it are kept.
     """
     if not plan.hierarchy.levels:
         ask(connection, "CREATE TEMP TABLE ordered AS SELECT 0 AS leaf", BROKEN)
@@ -263,8 +270,9 @@ def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     check_condition(connection, condition, table, part)
     ask(
         connection,
-        f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {texts_of(level_columns(plan), table)} "
-        f"FROM {table.sql} WHERE TRY({part})",
+        f"CREATE TEMP TABLE domain AS SELECT * FROM (SELECT DISTINCT fate, "
+        f"{texts_of(level_columns(plan), table)} FROM {table.sql} WHERE TRY({part})) "
+        f"WHERE {on_path(within)}",
         unreadable(table),
     )
     return order_nodes(connection, plan, table.shown, public=True)

@@ -19,7 +19,7 @@ from congenial.inference.error_law import error_margins, error_margins_of_sums, 
 from congenial.inference.noise_intervals import error_margin_of_noise_sum
 from congenial.inference.simulated import cautious_alpha
 from congenial.noise.law import NoiseLaw
-from congenial.plan.plan import named_nodes
+from congenial.plan.plan import Plan, named_nodes
 from congenial.randomness import seeded
 from congenial.releases.model import Model
 from congenial.types import BoolArray, FloatArray, IntArray
@@ -172,18 +172,29 @@ def margins(model: Model, mechanism: Certified) -> Margins:
 
 def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
     """Compare the margins of every level with what the plan requires."""
-    required = model.plan.accuracy.required or {}
     out = []
     for level in model.levels:
         here = model.domain.level == level.depth
         margin, together = (
-            None if each is None or (each[here] == UNKNOWN).any() else int(each[here].max())
-            for each in (found.margin, found.together)
+            None if each is None else largest(each[here]) for each in (found.margin, found.together)
         )
-        target = float(required[level.name]) if level.name in required else None
-        met = None if target is None or margin is None else margin <= target
-        out.append(LevelAccuracy(level.name, margin, together, target, met))
+        out.append(compare_level(model.plan, level.name, margin, together))
     return tuple(out)
+
+
+def largest(margins: IntArray) -> int | None:
+    """Return the largest of some error margins; None if one is not known."""
+    return None if (margins == UNKNOWN).any() else int(margins.max())
+
+
+def compare_level(
+    plan: Plan, name: str, margin: int | None, together: int | None = None
+) -> LevelAccuracy:
+    """Compare the margins of a level with what a plan requires."""
+    required = plan.accuracy.required or {}
+    target = float(required[name]) if name in required else None
+    met = None if target is None or margin is None else margin <= target
+    return LevelAccuracy(name, margin, together, target, met)
 
 
 def simulated_releases(model: Model) -> int:

@@ -7,7 +7,8 @@ import glob
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice, starmap
 from pathlib import Path
@@ -154,10 +155,21 @@ def write_columns(
 ) -> None:
     """Write columns of numbers twice, as CSV and from that as Parquet: a row a count."""
     columns = columns_of(level_names, tuple(own), readings=readings, stamped=stamped)
-    if stamped:
-        own = {**own, NOTE: repeated((STAMP,), np.zeros(len(domain)))}
+    with writing(directory, names, columns) as write:
+        write(key_cells(level_names, domain, readings), own)
+
+
+# Appends rows: the cells that name each count, and the other columns but a simulation's note.
+Write = Callable[[Iterable[str], Mapping[str, Column]], None]
+
+
+@contextmanager
+def writing(directory: Path, names: tuple[str, str], columns: Columns) -> Iterator[Write]:
+    """Yield a function that appends rows to a CSV file, which is then written as Parquet too."""
     with (directory / names[0]).open("wb") as file:
-        file.writelines(_lines(columns, key_cells(level_names, domain, readings), own))
+        file.write(_header(columns))
+        stamped = columns[-1][0] == NOTE
+        yield lambda keys, own: file.writelines(_lines(keys, _noted(own) if stamped else own))
     types = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns)
     texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
     bare = ", ".join(
@@ -175,9 +187,18 @@ def write_columns(
         )
 
 
-def _lines(columns: Columns, keys: Iterable[str], own: Mapping[str, Column]) -> Iterator[bytes]:
-    """Yield a CSV file, some lines at a time."""
-    yield (",".join(cell(name) for name, _ in columns) + "\n").encode()
+def _header(columns: Columns) -> bytes:
+    return (",".join(cell(name) for name, _ in columns) + "\n").encode()
+
+
+def _noted(own: Mapping[str, Column]) -> Mapping[str, Column]:
+    """Add the note of a simulation."""
+    rows = len(next(iter(own.values())))
+    return {**own, NOTE: repeated((STAMP,), np.zeros(rows))}
+
+
+def _lines(keys: Iterable[str], own: Mapping[str, Column]) -> Iterator[bytes]:
+    """Yield the lines of rows, some at a time."""
     line = ("{}" + ",".join("{}" for _ in own) + "\n").format
     shown = [_as_cells(column) for column in own.values()]
     rows, begin = iter(keys), 0
@@ -200,6 +221,12 @@ def _formatted(column: Column) -> Sequence[object]:
     if isinstance(column, Numbers) and column.known.all():
         return column.objects()
     return column.cells()
+
+
+def write_marker(directory: Path) -> str:
+    """Write the file that marks a simulation, and return its name."""
+    (directory / MARKER).write_bytes(MARKER_TEXT.encode())
+    return MARKER
 
 
 def read_table(directory: Path, names: tuple[str, str] = TABLE) -> FileTable:
@@ -232,7 +259,8 @@ def compare_csv(
     """
     keys = len(columns_of(level_names, (), readings=readings, stamped=False))
     own = {name: table[name] for name, _ in table.columns[keys:]}
-    written = _lines(table.columns, key_cells(level_names, domain, readings), own)
+    lines = _lines(key_cells(level_names, domain, readings), own)
+    written = chain([_header(table.columns)], lines)
     try:
         with path.open("rb") as file:
             if all(file.read(len(part)) == part for part in written) and not file.read(1):

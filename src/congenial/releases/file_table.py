@@ -25,6 +25,10 @@ class Numbers:
     values: IntArray | FloatArray  # shape (n,): Any number where there is none.
     known: BoolArray  # shape (n,): Whether there is a number.
 
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.known.size)
+
     def take(self, rows: IntArray | slice) -> Numbers:
         """Return some of the numbers."""
         return Numbers(self.values[rows], self.known[rows])
@@ -50,6 +54,10 @@ class Texts:
 
     codes: npt.NDArray[np.int32]  # shape (n,): The place of each text in `words`, or `NONE`.
     words: Names
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return int(self.codes.size)
 
     def take(self, rows: IntArray | slice) -> Texts:
         """Return some of the texts."""
@@ -86,8 +94,7 @@ class FileTable:
 
     def __len__(self) -> int:
         """Return the number of rows."""
-        first = self.data[0]
-        return int((first.codes if isinstance(first, Texts) else first.values).size)
+        return len(self.data[0])
 
     def __getitem__(self, name: str) -> Column:
         """Return a column."""
@@ -113,6 +120,16 @@ class FileTable:
     def column(self, name: str) -> list[object]:
         """Values of one column as integers, floats or text, None where there is none."""
         return self[name].objects()
+
+
+def joined(one: Column, other: Column) -> Column:
+    """Return the rows of one column and then those of another with the same words."""
+    if isinstance(one, Texts) and isinstance(other, Texts):
+        return Texts(np.concatenate((one.codes, other.codes)), one.words)
+    if isinstance(one, Texts) or isinstance(other, Texts):
+        raise TypeError("a column of numbers is not joined with one of texts")
+    values: IntArray | FloatArray = np.concatenate((one.values, other.values))  # type: ignore[assignment]
+    return Numbers(values, np.concatenate((one.known, other.known)))
 
 
 def different(one: Column, other: Column) -> BoolArray:

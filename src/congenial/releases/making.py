@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -27,10 +28,12 @@ from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins
 from congenial.releases.atomic_directory import write_aside
+from congenial.releases.by_parts import cut_at, write_parts
 from congenial.releases.certificate import Certificate, certify, write_certificate
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model, build_model, choose_method, claim
+from congenial.releases.orders import Order, Written
 from congenial.releases.shared_facts import hash_of_shared_facts
 from congenial.releases.specification import LevelAlpha, Simulation
 from congenial.types import IntArray
@@ -82,6 +85,7 @@ def release(
     simulate: int | None = None,
     with_truth: bool = False,
     overwrite: bool = False,
+    parts: str | None = None,
     notify: Notify | None = None,
 ) -> ReleaseResult:
     """Count the rows of a plan, draw a private release and write it to a directory.
@@ -105,6 +109,10 @@ def release(
         Write the confidential counts beside the released ones; in simulations only.
     overwrite : bool
         Replace a release that is already there.
+    parts : str, optional
+        A level of the plan. What lies below each of its nodes is counted, drawn and written by
+        itself, so that memory holds one such part at a time; each part reads the rows once. The
+        release has the same law, guarantee and files. For TopDown with nonnegative counts.
     notify : callable, optional
         Called with the name of each step as it begins.
 
@@ -144,25 +152,35 @@ def release(
     randomness = _randomness(simulate, with_truth)
     simulation = None if simulate is None else Simulation(int(simulate), with_truth)
     say, base, out = notify or (lambda _: None), Path(base), Path(out)
+    cut = None if parts is None else cut_at(plan, parts)
     ledger = _ledger(plan, base) if simulation is None else None
     with write_aside(out, overwrite) as place:
-        with open_source(plan, base=base, frame=frame) as source:
-            model, counts = _counted(source, say)
-        say("preparing the sampler")
-        mechanism = choose_method(model)
-        guarantee, error_margins = _refuse_before_noise(model, mechanism, counts)
-        debit = _debit(ledger, model, guarantee, base, out)
-        say("drawing")
-        drawn = _draw(model, mechanism, counts, randomness)
-        found = intervals(model, mechanism, error_margins, drawn.counts, drawn.measurements)
-        say("writing")
-        digests = _write_tables(place, model, drawn, found, counts, simulation)
-        stated = state(model, error_margins, found)
-        certificate = certify(model, guarantee, digests, stated, simulation, debit, drawn.prior)
-        write_certificate(place / files.CERTIFICATE, certificate)
-    log.info("released %d counts", len(model.domain))
-    settled, odd = _settled(ledger, debit), odd_names(model.domain)
-    return ReleaseResult(out, len(model.domain), certificate, debit, settled=settled, odd_names=odd)
+        reserved = partial(_debit, ledger, base, out)
+        order = Order(place, base, frame, randomness, simulation, reserved, say)
+        written = _write_at_once(plan, order) if cut is None else write_parts(cut, order)
+        write_certificate(place / files.CERTIFICATE, written.certificate)
+    log.info("released %d counts", written.nodes)
+    made, debit = written.certificate, written.debit
+    settled, odd = _settled(ledger, debit), written.odd_names
+    return ReleaseResult(out, written.nodes, made, debit, settled=settled, odd_names=odd)
+
+
+def _write_at_once(plan: Plan, order: Order) -> Written:
+    """Count, draw and write a release as a whole."""
+    with open_source(plan, base=order.base, frame=order.frame) as source:
+        model, counts = _counted(source, order.notify)
+    order.notify("preparing the sampler")
+    mechanism = choose_method(model)
+    guarantee, error_margins = _refuse_before_noise(model, mechanism, counts)
+    debit = order.reserve(model, guarantee)
+    order.notify("drawing")
+    drawn = _draw(model, mechanism, counts, order.randomness)
+    found = intervals(model, mechanism, error_margins, drawn.counts, drawn.measurements)
+    order.notify("writing")
+    digests = _write_tables(order, model, drawn, found, counts)
+    stated = state(model, error_margins, found)
+    certificate = certify(model, guarantee, digests, stated, order.simulation, debit, drawn.prior)
+    return Written(certificate, debit, len(model.domain), odd_names(model.domain))
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +203,7 @@ def _ledger(plan: Plan, base: Path) -> Path | None:
 
 
 def _debit(
-    ledger: Path | None, model: Model, guarantee: Guarantee, base: Path, out: Path
+    ledger: Path | None, base: Path, out: Path, model: Model, guarantee: Guarantee
 ) -> Debit | None:
     """Debit a release; nothing that could fail comes between the debit and the draw."""
     if ledger is None:
@@ -294,16 +312,11 @@ def _best_table(
 
 
 def _write_tables(
-    place: Path,
-    model: Model,
-    drawn: DrawnCounts,
-    found: Intervals,
-    counts: IntArray,
-    simulation: Simulation | None,
+    order: Order, model: Model, drawn: DrawnCounts, found: Intervals, counts: IntArray
 ) -> dict[str, str]:
     """Write every file but the certificate; return their digests, by name."""
-    plan, written = model.plan, [*files.TABLE]
-    readings, stamped = plan.reading_columns, simulation is not None
+    plan, place, written = model.plan, order.place, [*files.TABLE]
+    readings, stamped = plan.reading_columns, order.simulation is not None
     files.write_tables(
         place,
         plan.place_names,
@@ -311,7 +324,7 @@ def _write_tables(
         drawn.counts,
         readings=readings,
         intervals=found.columns,
-        truth=counts if simulation is not None and simulation.with_truth else None,
+        truth=counts if order.with_truth else None,
         stamped=stamped,
     )
     if drawn.measurements is not None:
@@ -326,6 +339,5 @@ def _write_tables(
         )
         written += files.MEASUREMENTS
     if stamped:
-        (place / files.MARKER).write_bytes(files.MARKER_TEXT.encode())
-        written.append(files.MARKER)
+        written.append(files.write_marker(place))
     return {name: files.sha256(place / name) for name in written}

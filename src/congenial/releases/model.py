@@ -174,6 +174,18 @@ def choose_method(model: Model) -> Certified:
 def build_model(plan: Plan, tree: Tree | Workload) -> Model:
     """Calibrate the noise that a plan asks for on the nodes of a tree, or on queries."""
     _check_names(plan, tree)
+    invariant = invariant_of(plan, tree)
+    resolved = resolve_invariant(invariant, len(tree), tree)
+    check_feasible(resolved, invariant, whole=True)
+    if plan.privacy.delta is not None:
+        return _gaussian(plan, tree, invariant, resolved)
+    split, scales = _calibrated(plan, tree, resolved, None)
+    mechanism = Additive(find_law(plan.privacy.noise)(scales), tree)
+    return Model(plan, tree, mechanism, invariant, resolved, split)
+
+
+def invariant_of(plan: Plan, tree: Tree | Workload) -> Invariant:
+    """Return what a plan asks of released counts; it may be resolved for a part of its tree."""
     invariant, pinned = consistent(tree), exact_nodes(plan, tree)
     if pinned:
         invariant = invariant & exactly(list(pinned))
@@ -184,13 +196,7 @@ def build_model(plan: Plan, tree: Tree | Workload) -> Model:
         invariant = invariant & at_least_as_many(more, fewer, level=plan.place_names[-1])
     if plan.invariants.nonnegative:
         invariant = invariant & nonnegative()
-    resolved = resolve_invariant(invariant, len(tree), tree)
-    check_feasible(resolved, invariant, whole=True)
-    if plan.privacy.delta is not None:
-        return _gaussian(plan, tree, invariant, resolved)
-    split, scales = _calibrated(plan, tree, resolved, None)
-    mechanism = Additive(find_law(plan.privacy.noise)(scales), tree)
-    return Model(plan, tree, mechanism, invariant, resolved, split)
+    return invariant
 
 
 def _gaussian(

@@ -30,10 +30,21 @@ if TYPE_CHECKING:
 @click.option(
     "--with-truth", is_flag=True, help="Also write the confidential counts; needs --simulate SEED."
 )
+@click.option(
+    "--parts",
+    metavar="LEVEL",
+    help="Count, draw and write what lies below each node of LEVEL by itself, to use less memory.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a release that is already there.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def command(
-    plan: Path, out: Path, simulate: int | None, with_truth: bool, overwrite: bool, quiet: bool
+    plan: Path,
+    out: Path,
+    simulate: int | None,
+    with_truth: bool,
+    parts: str | None,
+    overwrite: bool,
+    quiet: bool,
 ) -> Answer:
     """Make a release of PLAN, a TOML file.
 
@@ -52,6 +63,7 @@ def command(
             simulate=simulate,
             with_truth=with_truth,
             overwrite=overwrite,
+            parts=parts,
             notify=notify,
         )
     stamp = made.certificate.stamp
