@@ -399,8 +399,8 @@ def _tally(
         connection,
         f"INSERT INTO tally SELECT kept, {kept}, sum(records) FROM (SELECT "
         f"coalesce(TRY({condition.sql}), false) AS kept, fate, {texts_of(names, whole)}, "
-        f"{records} AS records FROM {whole.sql}) WHERE records IS DISTINCT FROM 0 AND "
-        f"({on_path(within)}) GROUP BY ALL",
+        f"{records} AS records FROM {whole.sql} WHERE {on_path(plan, within, whole)}) "
+        f"WHERE records IS DISTINCT FROM 0 GROUP BY ALL",
         unreadable(rows),
     )
     if ask(connection, "SELECT count(*) FROM tally", BROKEN)[0][0] > _COMPACT:

@@ -221,9 +221,15 @@ def texts_of(columns: Mapping[str, str], table: Relation) -> str:
     )
 
 
-def on_path(within: Sequence[str]) -> str:
-    """SQL for rows of congenial's own tables whose first levels have the names `within`."""
-    return " AND ".join(f"n{i} = {literal(name)}" for i, name in enumerate(within)) or "true"
+def on_path(plan: Plan, within: Sequence[str], table: Relation) -> str:
+    """SQL for a table's rows whose first levels have the names `within`."""
+    tests = ["true"]
+    for level, name in zip(plan.hierarchy.levels, within, strict=False):
+        kind = table.columns[level]
+        # DuckDB skips blocks of a file by a comparison with the column itself
+        text = identifier(level) if kind == "VARCHAR" else name_of(level, kind)
+        tests.append(f"{text} = {literal(name)}")
+    return " AND ".join(tests)
 
 
 def _domain_table(plan: Plan, public: Public) -> Relation:
@@ -270,9 +276,8 @@ def domain_paths(
     check_condition(connection, condition, table, part)
     ask(
         connection,
-        f"CREATE TEMP TABLE domain AS SELECT * FROM (SELECT DISTINCT fate, "
-        f"{texts_of(level_columns(plan), table)} FROM {table.sql} WHERE TRY({part})) "
-        f"WHERE {on_path(within)}",
+        f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {texts_of(level_columns(plan), table)} "
+        f"FROM {table.sql} WHERE TRY({part}) AND {on_path(plan, within, table)}",
         unreadable(table),
     )
     return order_nodes(connection, plan, table.shown, public=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Annotated, Literal, cast
 
 import msgspec
@@ -156,18 +157,33 @@ def margins(model: Model, mechanism: Certified) -> Margins:
     crossing = plan.crossing
     # errors of a best table depend on the counts, bounds or not
     if model.resolved.has_inequalities or plan.method.name == "posterior":
-        if plan.release.measurements:
-            return _of_measurements(model, named)
-        bounded = model.resolved.has_inequalities
-        basis: Basis = NoIntervals(("bounds-bind" if bounded else "errors-depend-on-counts",))
-        if isinstance(mechanism, Conditioned):
-            basis = NoIntervals(("margins-cross",)) if crossing else _of_table(mechanism)
+        if not isinstance(mechanism, Conditioned):
+            bounded = model.resolved.has_inequalities
+            return margins_of_measured(
+                model, named, "bounds-bind" if bounded else "errors-depend-on-counts"
+            )
+        basis: Basis = NoIntervals(("margins-cross",)) if crossing else _of_table(mechanism)
         return _none(model, named, basis)
     if not isinstance(mechanism, Conditioned):
         return _of_images(model, cast("Imaged | TopDown", mechanism), named)
     if crossing:
         return _none(model, named, NoIntervals(("margins-cross",)))
     return _of_law(model, mechanism, named)
+
+
+def margins_of_measured(
+    model: Model,
+    named: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
+    obstacle: Obstacle = "bounds-bind",
+) -> Margins:
+    """Return the margins of an image whose errors depend on the counts: its measurements' own.
+
+    Where these are not published, only exact counts have margins, because of the obstacle. `named`
+    has the nodes of each sum that the plan asks for.
+    """
+    if model.plan.release.measurements:
+        return _of_measurements(model, named)
+    return _none(model, named, NoIntervals((obstacle,)))
 
 
 def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
@@ -209,7 +225,7 @@ def simulated_releases(model: Model) -> int:
     return draws if draws >= least else 0
 
 
-def _of_law(model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]]) -> Margins:
+def _of_law(model: Model, engine: Conditioned, named: Mapping[str, tuple[int, ...]]) -> Margins:
     alpha, fixed = model.plan.accuracy.alpha, model.determined
     margin = error_margins(engine, alpha)
     together = None
@@ -223,7 +239,7 @@ def _of_law(model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]]
 
 
 def _of_images(
-    model: Model, engine: Imaged | TopDown, named: dict[str, tuple[int, ...]]
+    model: Model, engine: Imaged | TopDown, named: Mapping[str, tuple[int, ...]]
 ) -> Margins:
     draws = simulated_releases(model)
     if not draws:
@@ -249,7 +265,7 @@ def _cautious(model: Model, draws: int) -> float:
 
 
 def _simulated_sums(
-    model: Model, engine: Conditioned | Imaged | TopDown, named: dict[str, tuple[int, ...]]
+    model: Model, engine: Conditioned | Imaged | TopDown, named: Mapping[str, tuple[int, ...]]
 ) -> tuple[SumMargin, ...]:
     found: Sequence[int | None] = [None] * len(named)
     draws = simulated_releases(model)
@@ -267,7 +283,7 @@ def _of_table(mechanism: Conditioned) -> Basis:
     return ByInversion() if inverts(mechanism) else ByPosterior("inversion-does-not-cover-bounds")
 
 
-def _none(model: Model, named: dict[str, tuple[int, ...]], basis: Basis) -> Margins:
+def _none(model: Model, named: Mapping[str, tuple[int, ...]], basis: Basis) -> Margins:
     fixed = model.determined
     margin = np.where(fixed, 0, UNKNOWN)
     sums = tuple(
@@ -278,7 +294,7 @@ def _none(model: Model, named: dict[str, tuple[int, ...]], basis: Basis) -> Marg
     return Margins(basis, margin, together, sums)
 
 
-def _of_measurements(model: Model, named: dict[str, tuple[int, ...]]) -> Margins:
+def _of_measurements(model: Model, named: Mapping[str, tuple[int, ...]]) -> Margins:
     domain, alpha = model.domain, model.plan.accuracy.alpha
     measured, summed = _kinds_of_nodes(model)
     noise, scales = model.mechanism.noise, model.mechanism.scales

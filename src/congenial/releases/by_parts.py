@@ -38,7 +38,13 @@ from congenial.plan.plan import Plan, named_nodes
 from congenial.plan.sections import Hierarchy, Privacy
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
-from congenial.releases.accuracy import LevelAccuracy, Margins, compare_level, largest, margins
+from congenial.releases.accuracy import (
+    LevelAccuracy,
+    Margins,
+    compare_level,
+    largest,
+    margins_of_measured,
+)
 from congenial.releases.certificate import Certificate, certify
 from congenial.releases.file_table import Column, every, joined
 from congenial.releases.intervals import StatedAccuracy, intervals
@@ -187,16 +193,20 @@ def write_parts(cut: Cut, order: Order) -> Written:
         over = _over(model, top)
         _check_free(cut, order, over, model, guarantee)
         counts = rows.counted.counts
-    image = descending(over.mechanism, over.resolved)
+    # a count that follows from exact counts may have no measurement
+    known = over.determined
+    image = descending(over.mechanism, replace(over.resolved, pinned=known))
     check_pinned(over.resolved, counts, over.invariant, whole=True, domain=top)
     image.check_exact(counts)
     worst = worst_neighbours(model, guarantee)
-    found = margins(over, cast(Certified, image))
+    found = margins_of_measured(over)
     debit = order.reserve(model, guarantee)
     order.notify(f"drawing the counts down to {cut.level}")
-    measured = np.asarray(image.measure(counts, rng=order.randomness), dtype=np.int64)
-    values = np.asarray(image.apply(measured, order.randomness), dtype=np.int64)
-    drawn = Drawn(over, found, counts, measured, checked_draws(over.resolved, values, counts))
+    noisy = TopDown(over.mechanism, over.resolved).measure(counts, rng=order.randomness)
+    measured = np.asarray(noisy, dtype=np.int64)
+    values = image.apply(np.where(known, counts, measured), order.randomness)
+    values = checked_draws(over.resolved, np.asarray(values, dtype=np.int64), counts)
+    drawn = Drawn(over, found, counts, measured, values)
     facts = []
     with _tables(cut, order, drawn) as write:
         at = np.flatnonzero(top.level == cut.depth).tolist()
@@ -349,7 +359,7 @@ def _below(
     values = checked_draws(pinned, image.move(measured, rng), measured)
     # for readers the node's own count is not exact either
     part = replace(model, domain=tree, mechanism=mechanism, invariant=asked, resolved=free)
-    found = margins(part, cast(Certified, TopDown(mechanism, free)))
+    found = margins_of_measured(part)
     return Drawn(part, found, counts[cut.depth :], measured, values)
 
 
