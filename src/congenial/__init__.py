@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from congenial.preview.plan_audit import audit_plan as audit_plan
     from congenial.randomness import secure as secure
     from congenial.randomness import seeded as seeded
-    from congenial.releases.making import release as release
+    from congenial.releases.making.make_release import release as release
     from congenial.releases.reading import Release as Release
     from congenial.releases.reading import read_release as read_release
     from congenial.verification.verdict import verify as verify
@@ -87,7 +87,7 @@ _HOME = {
     "preview.explanation": "explain",
     "preview.plan_audit": "audit_plan",
     "randomness": "secure seeded",
-    "releases.making": "release",
+    "releases.making.make_release": "release",
     "releases.reading": "Release read_release",
     "verification.verdict": "verify",
 }

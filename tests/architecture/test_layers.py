@@ -47,6 +47,7 @@ LAYERS = {
         "data",
         "ledger",
         "releases",
+        "releases/making",
         "verification",
         "preview/comparison",
         "preview",

@@ -224,7 +224,7 @@ def test_a_read_only_place(tmp_path, capsys, monkeypatch):
     def refuse(self, *_, **__):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr("congenial.releases.making.Path.mkdir", refuse)
+    monkeypatch.setattr("congenial.releases.making.make_release.Path.mkdir", refuse)
     before = listing(tmp_path)
     assert run("release", plan, "--out", tmp_path / "out") == 2
     assert "read-only" in sentence_of(capsys.readouterr())

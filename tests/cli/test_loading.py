@@ -16,7 +16,7 @@ from congenial.cli.command_line import run
 from congenial.cli.loading import progress
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from support.city import make_city
 
 NOTICE = "Compiling kernels for this machine, once"

@@ -20,7 +20,7 @@ from congenial.errors import DataError, PlanError
 from congenial.ledger.ledger_file import init_ledger
 from congenial.plan.plan import Plan, parse_plan
 from congenial.preview.explanation import explain
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.sentences import records_of_rows
 from congenial.verification.verdict import verify
 from support.rows import write_csv

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from congenial.plan.plan import read_plan
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from support.city import make_city
 
 SOURCE = Path(__file__).parents[2] / "src"

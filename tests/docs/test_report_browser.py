@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from congenial.plan.plan import read_plan
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.report import side_files
 from congenial.report.write import report
 from support.chromium import chromium

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import congenial.cli.compiled
-import congenial.releases.making as releases
+import congenial.releases.making.make_release as releases
 from congenial.cli import command_line as cli
 from congenial.data.sources import ask, connect
 from congenial.durability.signals import (

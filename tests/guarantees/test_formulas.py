@@ -11,7 +11,7 @@ import pytest
 from congenial.domain.tree import Tree
 from congenial.plan.plan import parse_plan
 from congenial.releases import directory as files
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.reading import read_release
 from congenial.verification.verdict import verify
 

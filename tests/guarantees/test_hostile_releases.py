@@ -17,7 +17,7 @@ from congenial.errors import ReleaseError
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
 from congenial.releases.certificate import plan_digest
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.measurements import read_measurements
 from congenial.releases.reading import read_release
 from congenial.verification.verdict import verify

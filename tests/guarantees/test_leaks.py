@@ -20,7 +20,7 @@ import duckdb
 import numpy as np
 import pytest
 
-import congenial.releases.making
+import congenial.releases.making.make_release
 from congenial.cli import command_line as cli
 from congenial.data.counts import count
 from congenial.plan.plan import read_plan
@@ -246,7 +246,12 @@ def test_a_failed_release_shows_no_confidential_count(observe, sections):
 
 @pytest.mark.parametrize(
     "stage",
-    ["making.build_model", "making.checked_draws", "making.certify", "atomic_directory._settle"],
+    [
+        "making.make_release.build_model",
+        "making.make_release.checked_draws",
+        "making.make_release.certify",
+        "atomic_directory._settle",
+    ],
 )
 def test_a_bug_shows_no_confidential_count(observe, monkeypatch, stage):
     def fail(*_, **__):
@@ -275,13 +280,13 @@ PLANTED = 7351
 
 def planting(monkeypatch, leak):
     """Let a release leak just before it draws."""
-    settled = congenial.releases.making.checked_draws
+    settled = congenial.releases.making.make_release.checked_draws
 
     def leaky(resolved, drawn, counts):
         leak(int(counts.flat[np.flatnonzero(counts == PLANTED)[0]]))
         return settled(resolved, drawn, counts)
 
-    monkeypatch.setattr(congenial.releases.making, "checked_draws", leaky)
+    monkeypatch.setattr(congenial.releases.making.make_release, "checked_draws", leaky)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +335,7 @@ def test_a_release_without_noise_is_found(observe, monkeypatch):
     def bare(place, names, tree, value, **options):
         written(place, names, tree, held["counts"], **options)
 
-    monkeypatch.setattr(congenial.releases.making, "checked_draws", remember)
+    monkeypatch.setattr(congenial.releases.making.make_release, "checked_draws", remember)
     monkeypatch.setattr(files, "write_tables", bare)
     values = observe().values()
     assert len(kept(values)) == 10
@@ -340,7 +345,7 @@ def test_a_leak_in_an_error_is_found(observe, monkeypatch):
     def fail(resolved, drawn, counts):
         raise congenial.errors.NumericalError(f"the total {counts[0]} cannot be kept.")
 
-    monkeypatch.setattr(congenial.releases.making, "checked_draws", fail)
+    monkeypatch.setattr(congenial.releases.making.make_release, "checked_draws", fail)
     assert observe(privacy=QUICK).leaks(secrets()) == {"stderr": {TOTAL}}
 
 

@@ -52,12 +52,16 @@ def test_a_release_is_killed_at_every_step(tmp_path):
         "Conditioned.sample",
         "os.rename",
         "congenial.releases.atomic_directory._exchange",
-        "congenial.releases.making.settle",
+        "congenial.releases.making.make_release.settle",
     ):
         assert {f"before {step}", f"after {step}"} <= set(killed)
     # an older ledger gets its hashes with the first debit, or not at all
     assert "before DROP TABLE" in killed
-    for step in ("directory.write_tables", "making.certify", "making.write_certificate"):
+    for step in (
+        "directory.write_tables",
+        "making.make_release.certify",
+        "making.make_release.write_certificate",
+    ):
         assert f"before congenial.releases.{step}" in killed
     assert killed.count("before os.fsync") >= 5
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 import pytest
 
-import congenial.releases.making
+import congenial.releases.making.make_release
 from congenial.accounting.amounts import amount_of
 from congenial.cli import command_line as cli
 from congenial.conditioning.laws.forest_sampler import Conditioned
@@ -27,7 +27,7 @@ from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.releases import directory as files
 from congenial.releases.certificate import check_debit, read_certificate
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.verification.verdict import verify
 from support.city import SECTIONS, TRIPS, listing, make_city
 from support.ledgers import execute, make_ledger, reseal
@@ -167,7 +167,12 @@ def test_a_simulation_debits_nothing_and_says_so(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "stage", ["making.build_model", "making._counted", "atomic_directory._check_target"]
+    "stage",
+    [
+        "making.make_release.build_model",
+        "making.make_release._counted",
+        "atomic_directory._check_target",
+    ],
 )
 def test_a_failure_before_the_debit_costs_nothing(tmp_path, monkeypatch, stage):
     city(tmp_path)
@@ -179,7 +184,12 @@ def test_a_failure_before_the_debit_costs_nothing(tmp_path, monkeypatch, stage):
 
 @pytest.mark.parametrize(
     "stage",
-    ["making.checked_draws", "making.certify", "atomic_directory._settle", "atomic_directory._put"],
+    [
+        "making.make_release.checked_draws",
+        "making.make_release.certify",
+        "atomic_directory._settle",
+        "atomic_directory._put",
+    ],
 )
 def test_a_failure_after_the_debit_stays_debited(tmp_path, monkeypatch, stage):
     city(tmp_path)
@@ -222,7 +232,7 @@ def test_a_ledger_that_fails_last_does_not_undo_a_release(tmp_path, monkeypatch,
     def broken(path, entry):
         raise LedgerError(f"the ledger {path} is locked; wait.")
 
-    monkeypatch.setattr(congenial.releases.making, "settle", broken)
+    monkeypatch.setattr(congenial.releases.making.make_release, "settle", broken)
     assert cli.run(["release", str(plan), "--out", str(tmp_path / "out")]) == 0
     [entry] = entries(tmp_path)
     assert (
@@ -237,7 +247,9 @@ def test_a_missing_ledger_is_reported_before_counting(tmp_path, monkeypatch):
     make_city(tmp_path, privacy=PRIVACY)
     before = listing(tmp_path)
     monkeypatch.setattr(
-        congenial.releases.making, "open_source", lambda *_, **__: pytest.fail("counted")
+        congenial.releases.making.make_release,
+        "open_source",
+        lambda *_, **__: pytest.fail("counted"),
     )
     told = refusal(lambda: make(tmp_path), LedgerError)
     assert "congenial ledger init" in told

@@ -9,7 +9,7 @@ from congenial.errors import PrivacyError
 from congenial.ledger.debits import read_ledger
 from congenial.plan.plan import read_plan
 from congenial.preview.explanation import explain
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.verification.verdict import verify
 from support.city import make_city
 from support.ledgers import make_ledger

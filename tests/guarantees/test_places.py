@@ -11,8 +11,8 @@ from congenial.cli import command_line as cli
 from congenial.data import counts as data
 from congenial.errors import PlanError, ReleaseError
 from congenial.plan.plan import parse_plan, read_plan
-from congenial.releases import making as releasing
-from congenial.releases.making import release
+from congenial.releases.making import make_release as releasing
+from congenial.releases.making.make_release import release
 from congenial.verification.verdict import verify
 from support.city import make_city
 

@@ -18,7 +18,7 @@ from congenial.preview.explanation import as_text, explain
 from congenial.preview.plan_audit import audit_model
 from congenial.releases import sentences
 from congenial.releases.certificate import read_certificate, write_certificate
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model
 from congenial.releases.specification import ByBestTable
 from congenial.verification.verdict import verify

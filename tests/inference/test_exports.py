@@ -8,7 +8,7 @@ import pytest
 import congenial as cg
 from congenial.inference.exports import labels
 from congenial.plan.plan import read_plan
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from support.city import make_city
 
 EQUALITIES = 'publish_exactly = ["root"]\nnonnegative = false\n'

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from congenial.plan.plan import read_plan
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.verification.verdict import verify
 from support.city import make_city
 

@@ -20,7 +20,7 @@ from congenial.ledger.ledger_file import init_ledger
 from congenial.plan.plan import parse_plan, read_plan
 from congenial.preview.explanation import as_text, expected_noise, explain
 from congenial.preview.plan_audit import audit_model
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method, claim
 from congenial.releases.specification import ByImaging
 from congenial.verification.verdict import verify

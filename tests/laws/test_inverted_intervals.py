@@ -11,7 +11,7 @@ import congenial as cg
 from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.releases.accuracy import UNKNOWN, levels, margins
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.sentences import about_intervals
 from congenial.report.write import report
 from congenial.verification.verdict import check_intervals, verify

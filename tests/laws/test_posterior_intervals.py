@@ -14,7 +14,7 @@ from congenial.plan.plan import read_plan
 from congenial.releases import intervals as ends_module
 from congenial.releases.accuracy import levels, margins
 from congenial.releases.intervals import as_likely, intervals, posterior_ends
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method
 from congenial.releases.sentences import about_intervals
 from congenial.report.write import report

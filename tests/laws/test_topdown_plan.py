@@ -11,7 +11,7 @@ from congenial.imaging.top_down import topdown_image
 from congenial.plan.plan import parse_plan, read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.preview.plan_audit import audit_model
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method
 from congenial.releases.specification import ByTopDown
 from congenial.verification.verdict import verify

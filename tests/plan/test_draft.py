@@ -17,7 +17,7 @@ from congenial.cli import command_line as cli
 from congenial.plan.draft import COARSE_TO_FINE, guess_levels
 from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.report.write import report
 from support.city import ZONES, make_city
 from support.cross_tables import random_rows, write_rows

@@ -24,7 +24,7 @@ from congenial.preview.explanation import (
     explain,
 )
 from congenial.releases.accuracy import ByPosterior
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method
 from congenial.report.write import report
 from support.city import listing, make_city

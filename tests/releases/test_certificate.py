@@ -18,7 +18,7 @@ from congenial.releases.certificate import (
     write_certificate,
 )
 from congenial.releases.directory import CERTIFICATE
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.specification import Debited
 from support.city import make_city
 from support.schema import SCHEMA, json_schema

@@ -16,7 +16,7 @@ from congenial.releases.accuracy import (
     margins,
 )
 from congenial.releases.intervals import intervals
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import choose_method
 from congenial.verification.verdict import verify
 from support.city import make_city

@@ -13,7 +13,7 @@ from congenial.errors import ArgumentError, UnsupportedError
 from congenial.plan.plan import read_plan
 from congenial.releases import margin_views
 from congenial.releases.file_table import Numbers
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from support import two_tables
 from support.city import make_city
 from support.cross_tables import plan_of, random_rows, write_rows

@@ -19,7 +19,7 @@ from congenial.ledger.debits import read_ledger
 from congenial.plan.plan import read_plan
 from congenial.randomness import seeded
 from congenial.releases import directory as files
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method
 from congenial.verification.verdict import verify
 from support.city import TRIPS, listing, make_city

@@ -16,7 +16,7 @@ from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
 from congenial.releases.certificate import read_certificate
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.reading import read_files
 from support.city import make_city
 from support.edited import rewrite

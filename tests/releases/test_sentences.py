@@ -13,7 +13,7 @@ from congenial.releases import sentences
 from congenial.releases.accuracy import NoIntervals
 from congenial.releases.certificate import read_certificate
 from congenial.releases.directory import CERTIFICATE
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.report.write import report
 from support.city import make_city
 from support.readability import ease

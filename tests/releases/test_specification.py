@@ -15,7 +15,7 @@ from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.releases import directory as files
 from congenial.releases.certificate import read_certificate
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.sentences import worst_neighbours
 from congenial.releases.specification import (
     PARTS,

@@ -23,7 +23,7 @@ from congenial.releases import directory as files
 from congenial.releases.certificate import read_certificate
 from congenial.releases.directory import STAMP
 from congenial.releases.file_table import Numbers
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.reading import read_release
 from congenial.report.page import embedded, render
 from congenial.report.write import report

@@ -11,7 +11,7 @@ from congenial.plan.plan import parse_plan, read_plan
 from congenial.releases import directory as files
 from congenial.releases.accuracy import margins
 from congenial.releases.intervals import intervals
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method
 from support.city import make_city
 

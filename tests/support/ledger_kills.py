@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-import congenial.releases.making as releases
+import congenial.releases.making.make_release as releases
 from congenial.accounting.amounts import Amount, amount_of, budget
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.ledger.debits import read_ledger, reserve, settle
@@ -253,7 +253,7 @@ def kill_at_every_step(place: Path) -> list[str]:
     watch = prepared(place)
     in_first_form(watch.ledger)
     first = kill_steps(watch, "first", 0, until=lambda: bool(watch.entries))
-    known = first.index("before congenial.releases.making.reserve")
+    known = first.index("before congenial.releases.making.make_release.reserve")
     later = kill_steps(watch, "later", known)
     whole = kill_steps(watch, "out", 10**9, same=True)
     require(not whole and (place / "out").exists(), "a release was not made")

@@ -38,7 +38,7 @@ from congenial.accounting.amounts import budget
 from congenial.cli import command_line as cli
 from congenial.ledger.ledger_file import init_ledger
 from congenial.plan.plan import parse_plan
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.verification.verdict import verify
 from support.city import SECTIONS, make_city
 

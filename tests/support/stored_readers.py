@@ -12,7 +12,7 @@ import numpy as np
 
 import congenial as cg
 from congenial.plan.plan import parse_plan, read_plan
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.verification.verdict import verify
 from support.city import make_city
 from support.stored_cases import (

@@ -14,7 +14,7 @@ from congenial.plan.plan import parse_plan, read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.releases import directory as files
 from congenial.releases.certificate import plan_digest
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model
 from congenial.report.write import report
 from congenial.verification.verdict import verify

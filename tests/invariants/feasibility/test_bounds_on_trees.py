@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 import congenial as cg
-import congenial.releases.making
+import congenial.releases.making.make_release
 from congenial.invariants.feasibility import programs as system
 from congenial.invariants.feasibility.bounds_on_trees import on_hierarchy
 from congenial.invariants.feasibility.feasible import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-import congenial.releases.making
+import congenial.releases.making.make_release
 from congenial.errors import InfeasibleError
 from congenial.invariants.feasibility.feasible import (
     check_pinned,
@@ -221,9 +221,11 @@ def test_counts_published_exactly_are_refused_before_the_debit(tmp_path, monkeyp
             model, invariant=invariant, resolved=resolve_invariant(invariant, len(tree), tree)
         )
 
-    monkeypatch.setattr(congenial.releases.making, "build_model", bounded)
+    monkeypatch.setattr(congenial.releases.making.make_release, "build_model", bounded)
     with pytest.raises(InfeasibleError, match=r"exactly\(\) of 'City'"):
-        congenial.releases.making.release(read_plan(plan), tmp_path / "out", base=tmp_path)
+        congenial.releases.making.make_release.release(
+            read_plan(plan), tmp_path / "out", base=tmp_path
+        )
     assert all(not account.entries for account in read_ledger(tmp_path / "ledger").accounts)
     assert not (tmp_path / "out").exists()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import congenial as cg
-import congenial.releases.making
+import congenial.releases.making.make_release
 from congenial.invariants.feasibility import programs as system
 from congenial.invariants.feasibility.feasible import (
     check_pinned,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-import congenial.releases.making
+import congenial.releases.making.make_release
 from congenial.errors import InfeasibleError
 
 INF = np.inf

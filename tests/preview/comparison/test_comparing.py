@@ -22,7 +22,7 @@ from congenial.preview.comparison.methods import WAYS, build, contenders
 from congenial.preview.comparison.outcome import QUANTILES, Contender
 from congenial.preview.explanation import expected_noise
 from congenial.releases.directory import STAMP
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from support.city import ZONES, listing, make_city
 
 SMALL = dict(zip(ZONES, (0, 0, 1, 2, 0, 40), strict=True))

@@ -15,7 +15,7 @@ from congenial.cli.loading import compile_once, load, progress
 from congenial.durability.signals import uninterrupted
 
 if TYPE_CHECKING:
-    from congenial.releases.making import ReleaseResult
+    from congenial.releases.making.make_release import ReleaseResult
 
 
 @click.command("release", cls=Command)
@@ -54,7 +54,7 @@ def command(
     read = load(plan, rows=True)
     compile_once(read.method.name, quiet=quiet)
     with uninterrupted():
-        from congenial.releases.making import release
+        from congenial.releases.making.make_release import release
     with progress(quiet=quiet) as notify:
         made = release(
             read,

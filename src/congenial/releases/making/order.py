@@ -1,4 +1,4 @@
-"""What it takes to write a release, and what has been written."""
+"""An order to write a release, and the release once it is written."""
 
 from __future__ import annotations
 
@@ -23,14 +23,10 @@ class Order:
     frame: object | None = field(repr=False)  # Rows to count instead of the plan's source.
     randomness: Randomness
     simulation: Simulation | None
+    with_truth: bool  # Whether the confidential counts are written, too; in simulations only.
     # Debits the release; called once all is known that can be refused before any noise is drawn.
     reserve: Callable[[Model, Guarantee], Debit | None]
     notify: Callable[[str], None]  # Called with the name of each step as it begins.
-
-    @property
-    def with_truth(self) -> bool:
-        """Whether the confidential counts are written, too."""
-        return self.simulation is not None and self.simulation.with_truth
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,12 +28,13 @@ from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins
 from congenial.releases.atomic_directory import write_aside
-from congenial.releases.by_parts import cut_at, write_parts
 from congenial.releases.certificate import Certificate, certify, write_certificate
 from congenial.releases.intervals import Intervals, intervals, state
+from congenial.releases.making.cut import cut_at
+from congenial.releases.making.order import Order, Written
+from congenial.releases.making.part_files import write_parts
 from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model, build_model, choose_method, claim
-from congenial.releases.orders import Order, Written
 from congenial.releases.shared_facts import hash_of_shared_facts
 from congenial.releases.specification import LevelAlpha, Simulation
 from congenial.types import IntArray
@@ -156,7 +157,7 @@ def release(
     ledger = _ledger(plan, base) if simulation is None else None
     with write_aside(out, overwrite) as place:
         reserved = partial(_debit, ledger, base, out)
-        order = Order(place, base, frame, randomness, simulation, reserved, say)
+        order = Order(place, base, frame, randomness, simulation, with_truth, reserved, say)
         written = _write_at_once(plan, order) if cut is None else write_parts(cut, order)
         write_certificate(place / files.CERTIFICATE, written.certificate)
     log.info("released %d counts", written.nodes)

@@ -20,7 +20,7 @@ from congenial.data.counts import count
 from congenial.errors import CongenialError, NumericalError, ReleaseError
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
-from congenial.releases.making import release
+from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method
 from congenial.verification.verdict import verify
 from support.city import TRIPS, ZONES, listing, make_city
@@ -273,7 +273,8 @@ def test_a_place_that_cannot_be_written_is_refused_before_counting(tmp_path, mon
         }[kind]
     )
     monkeypatch.setattr(
-        "congenial.releases.making.open_source", lambda *a, **k: pytest.fail("rows were counted")
+        "congenial.releases.making.make_release.open_source",
+        lambda *a, **k: pytest.fail("rows were counted"),
     )
     before = listing(tmp_path)
     with pytest.raises(ReleaseError, match="another `out`"):
@@ -298,9 +299,9 @@ def test_a_file_system_that_refuses_is_one_sentence(tmp_path, monkeypatch, code)
 @pytest.mark.parametrize(
     "stage",
     [
-        "making._counted",
-        "making.files.write_tables",
-        "making.certify",
+        "making.make_release._counted",
+        "making.make_release.files.write_tables",
+        "making.make_release.certify",
         "atomic_directory._settle",
         "atomic_directory._put",
     ],
@@ -375,7 +376,7 @@ from congenial.cli import main
 def hold(*a, **k):
     print("holding", flush=True)
     time.sleep(30)
-module, attribute = {stage!r}.split(".")
+module, attribute = {stage!r}.rsplit(".", 1)
 setattr(importlib.import_module("congenial.releases." + module), attribute, hold)
 sys.argv = ["congenial", "release", *{arguments!r}]
 main()
@@ -405,7 +406,7 @@ def interrupt(place, stage, sent, *arguments):
 
 
 @pytest.mark.parametrize(
-    "stage", ["making._counted", "directory.write_tables", "atomic_directory._settle"]
+    "stage", ["making.make_release._counted", "directory.write_tables", "atomic_directory._settle"]
 )
 @pytest.mark.parametrize(
     ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]

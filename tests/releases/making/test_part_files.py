@@ -1,4 +1,4 @@
-"""A release in parts has the files, the claims and the law of a release drawn at once."""
+"""A release in parts has the files and the claims of a release drawn at once."""
 
 from __future__ import annotations
 
@@ -8,33 +8,17 @@ import re
 
 import numpy as np
 import pytest
-from scipy import stats
 
-import congenial as cg
 from congenial.accounting.amounts import amount_of
 from congenial.errors import CongenialError, DataError, PlanError
 from congenial.ledger.debits import read_ledger
 from congenial.ledger.ledger_file import init_ledger
 from congenial.releases import directory as files
-from congenial.releases.making import release
 from congenial.verification.verdict import verify
 from support.city import make_city
+from support.parts import PARTED, make, table_of
 
 NAMES = ("plain", "a,b", 'q"q', "=1+1", " blank", "Ä", "x/y", "7", "-3", "o'clock")
-# A plan of the city that may be released in parts.
-PARTED = {
-    "method": 'name = "topdown"',
-    "release": 'publish = ["table", "measurements"]',
-}
-
-
-def make(place, out="out", **options):
-    return release(cg.read_plan(place / "plan.toml"), place / out, base=place, **options)
-
-
-def table_of(place, name=files.CSV):
-    with (place / name).open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def keys_of(place):
@@ -142,28 +126,6 @@ def refused(place, out, seed, **options):
     return ""
 
 
-def test_the_noise_of_parts_has_the_law_of_the_plan(tmp_path):
-    zones = {zone: f"b{zone // 2_000}" for zone in range(10_000)}
-    make_city(tmp_path, zones=zones, trips=dict.fromkeys(zones, 1), **PARTED)
-    make(tmp_path, simulate=5, parts="borough")
-    rows = [row for row in table_of(tmp_path / "out", files.MEASUREMENTS_CSV) if row["zone"]]
-    assert {float(row["scale"]) for row in rows} == {2 / 0.6}
-    noise = np.array([int(row["measurement"]) for row in rows]) - 1
-
-    def p_value(scale):
-        decay = np.exp(-1 / scale)
-        # sizes 0 to 11 of discrete Laplace noise, and all that are larger
-        law = (1 - decay) / (1 + decay) * 2 * decay ** np.arange(13)
-        law[0] /= 2
-        law[12] = 1 - law[:12].sum()
-        seen = np.bincount(np.minimum(np.abs(noise), 12), minlength=13)
-        return stats.chisquare(seen, law * noise.size).pvalue
-
-    assert p_value(2 / 0.6) > 1e-6
-    assert p_value(2 / 0.6 * 1.3) < 1e-6
-    assert p_value(2 / 0.6 / 1.3) < 1e-6
-
-
 def test_rows_that_change_between_two_parts_are_refused_and_stay_debited(tmp_path):
     make_city(
         tmp_path,
@@ -182,62 +144,6 @@ def test_rows_that_change_between_two_parts_are_refused_and_stay_debited(tmp_pat
     assert not (tmp_path / "out").exists()
     [account] = read_ledger(tmp_path / "budget.ledger").accounts
     assert [debit.state for debit in account.entries] == ["reserved"]
-
-
-@pytest.mark.parametrize(
-    ("changes", "level", "message"),
-    [
-        ({}, "zone", "parts names no level; give 'borough'"),
-        ({}, "Borough", "did you mean 'borough'"),
-        ({"method": 'name = "conditioning"', "release": ""}, "borough", "method.name is"),
-        ({"method": 'name = "posterior"'}, "borough", "only TopDown draws parts"),
-        ({"invariants": ""}, "borough", "invariants.nonnegative is false"),
-        (
-            {"privacy": 'neighbours = "substitute"\nepsilon = 1.0\nsplit = { zone = 1.0 }'},
-            "borough",
-            "privacy.split.borough is 0",
-        ),
-        ({"accuracy": "simultaneous = true"}, "borough", "accuracy.simultaneous is given"),
-        ({"accuracy": 'sums = { two = ["Arden", "Brook"] }'}, "borough", "accuracy.sums is given"),
-        (
-            {"invariants": "nonnegative = true\nat_most = { zone = 50 }"},
-            "borough",
-            "invariants.at_most holds 'zone', a level below 'borough'",
-        ),
-        (
-            {"invariants": 'nonnegative = true\npublish_exactly = ["Arden/2"]'},
-            "borough",
-            "invariants.publish_exactly names 'Arden/2', no node down to 'borough'",
-        ),
-        (
-            {
-                "privacy": 'neighbours = "substitute"\nepsilon = 1.0',
-                "invariants": 'nonnegative = true\npublish_exactly = ["root", "borough"]',
-            },
-            "borough",
-            "a node is published exactly and has one part",
-        ),
-    ],
-)
-def test_plans_that_parts_do_not_cover_are_refused_before_a_debit(
-    changes, level, message, tmp_path
-):
-    make_city(tmp_path, **PARTED | changes)
-    with pytest.raises(PlanError, match=message):
-        make(tmp_path, parts=level)
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_plan_of_one_level_and_one_of_tables_have_no_parts(tmp_path):
-    make_city(
-        tmp_path,
-        **PARTED,
-        hierarchy='root = "City"\nlevels = ["zone"]\ndomain = "lookup"',
-        data='source = "rows.csv"\nlookup = { source = "zones.csv", key = "zone_id", on = "zone" }',
-        privacy='neighbours = "substitute"\nepsilon = 1.0',
-    )
-    with pytest.raises(PlanError, match="of one level; leave parts out"):
-        make(tmp_path, parts="zone")
 
 
 def test_noise_with_a_numerical_error_is_refused(tmp_path):

@@ -1,0 +1,96 @@
+"""The level at which a release is cut into parts, and the plans that have one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from congenial.domain.tree import Tree
+from congenial.errors import PlanError
+from congenial.plan.fields import refuse, refuse_level
+from congenial.plan.plan import Plan, named_nodes
+from congenial.plan.sections import Hierarchy, Privacy
+
+# Name of the argument in messages.
+PARTS = "parts"
+# Keys of invariants that name levels or nodes.
+_KEYS = ("publish_exactly", "at_least", "at_most")
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A plan, and the level below each of whose nodes one part is drawn."""
+
+    plan: Plan
+    depth: int  # Of the level; the root has 0.
+
+    @property
+    def level(self) -> str:
+        """Name of the level."""
+        return self.plan.place_names[self.depth]
+
+    def top_plan(self, depth: int) -> Plan:
+        """Return a plan that counts the levels down to a depth, for counting only."""
+        plan, given = self.plan, self.plan.hierarchy
+        levels = Hierarchy(given.root, given.levels[:depth], given.domain, given.names_repeat)
+        return Plan(plan.data, levels, Privacy(plan.privacy.neighbours, plan.privacy.epsilon))
+
+
+def cut_at(plan: Plan, level: str) -> Cut:
+    """Return a plan cut at a level; refuse what a release in parts does not cover.
+
+    Raises PlanError.
+    """
+    inner = plan.hierarchy.levels[:-1]
+    if plan.counted_tables:
+        refuse(PARTS, f"is {level!r} for a plan of tables", "leave parts out")
+    if level not in inner:
+        if not inner:
+            refuse(PARTS, "is given for a plan of one level", "leave parts out")
+        refuse_level(PARTS, level, inner)
+    cut = Cut(plan, plan.place_names.index(level))
+    if plan.method.name != "topdown":
+        refuse(
+            "method.name",
+            f"is {plan.method.name!r}, and only TopDown draws parts of a release by themselves",
+            "give 'topdown', or leave parts out",
+        )
+    if not plan.invariants.nonnegative:
+        refuse(
+            "invariants.nonnegative",
+            "is false, and the error margins then need simulated releases of all counts at once",
+            "give true, or leave parts out",
+        )
+    if level in plan.unmeasured_levels:
+        refuse(
+            f"privacy.split.{level}",
+            f"is 0, and a release in parts needs measurements of {level!r}",
+            f"give {level!r} a share, or cut at another level",
+        )
+    for key, given in (("sums", plan.accuracy.sums), ("simultaneous", plan.accuracy.simultaneous)):
+        if given:
+            refuse(
+                f"accuracy.{key}", "is given for a release in parts", f"leave {key} or parts out"
+            )
+    deeper = set(plan.place_names[cut.depth + 1 :])
+    for key in _KEYS:
+        for name in deeper.intersection(getattr(plan.invariants, key)):
+            refuse(f"invariants.{key}", f"holds {name!r}, a level below {level!r}", _above(level))
+    return cut
+
+
+def check_names(cut: Cut, top: Tree) -> None:
+    """Refuse invariants of single nodes below the cut."""
+    given = cut.plan.invariants
+    for key in _KEYS:
+        for name in set(getattr(given, key)) - set(cut.plan.place_names):
+            try:
+                named_nodes(cut.plan, top, f"invariants.{key}", (name,))
+            except PlanError:
+                remedy = _above(cut.level)
+                refuse(
+                    f"invariants.{key}", f"names {name!r}, no node down to {cut.level!r}", remedy
+                )
+
+
+def _above(level: str) -> str:
+    return f"name counts of {level!r} or above, or leave parts out"

@@ -1,0 +1,109 @@
+"""Counts of the top and of a part, measured and drawn by TopDown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import numpy as np
+
+from congenial.accounting.mechanism import Certified
+from congenial.domain.tree import Tree
+from congenial.imaging.top_down import TopDown, descending
+from congenial.invariants.feasibility.feasible import check_pinned
+from congenial.invariants.resolved import checked_draws
+from congenial.invariants.written import consistent, exactly, nonnegative, resolve_invariant
+from congenial.noise.additive import Additive
+from congenial.noise.law import find_law
+from congenial.randomness import Randomness
+from congenial.releases.accuracy import Margins, margins_of_measured
+from congenial.releases.file_table import Column, every
+from congenial.releases.intervals import intervals
+from congenial.releases.measurements import measurement_columns
+from congenial.releases.model import Model, invariant_of
+from congenial.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Released counts of the top or of a part, with the other numbers of their rows."""
+
+    model: Model = field(repr=False)
+    found: Margins = field(repr=False)
+    counts: IntArray = field(repr=False)  # The confidential counts.
+    measured: IntArray = field(repr=False)
+    values: IntArray
+
+    def columns(self, *, truth: bool) -> dict[str, Column]:
+        """Return the columns of the released table that do not name a count."""
+        measured = self.measured if self.model.plan.release.measurements else None
+        image = cast(Certified, TopDown(self.model.mechanism, self.model.resolved))
+        ends = intervals(self.model, image, self.found, self.values, measured).columns
+        own: dict[str, Column] = {"value": every(self.values), **ends}
+        return {**own, "truth": every(self.counts)} if truth else own
+
+    def measurements(self) -> dict[str, Column]:
+        """Return the columns of the table of measurements that do not name a count."""
+        model = self.model
+        return {**measurement_columns(model.mechanism, model.resolved.pinned, self.measured)}
+
+
+def top_model(model: Model, top: Tree) -> Model:
+    """Return the model of the counts down to the cut."""
+    invariant = invariant_of(model.plan, top)
+    resolved = resolve_invariant(invariant, len(top), top)
+    scales = np.where(resolved.pinned, np.inf, _scales(model)[top.level])
+    mechanism = Additive(find_law(model.plan.privacy.noise)(scales), top)
+    return replace(model, domain=top, mechanism=mechanism, invariant=invariant, resolved=resolved)
+
+
+def check_exact(over: Model, counts: IntArray) -> None:
+    """Refuse exact counts that leave no release; no other count is read."""
+    check_pinned(over.resolved, counts, over.invariant, whole=True, domain=over.domain)
+    _image_of(over).check_exact(counts)
+
+
+def draw_top(over: Model, counts: IntArray, rng: Randomness) -> Drawn:
+    """Measure and draw the counts down to the cut."""
+    noisy = TopDown(over.mechanism, over.resolved).measure(counts, rng=rng)
+    measured = np.asarray(noisy, dtype=np.int64)
+    values = _image_of(over).apply(np.where(over.determined, counts, measured), rng)
+    values = checked_draws(over.resolved, np.asarray(values, dtype=np.int64), counts)
+    return Drawn(over, margins_of_measured(over), counts, measured, values)
+
+
+def _image_of(over: Model) -> TopDown:
+    # a count that follows from exact counts may have no measurement
+    return descending(over.mechanism, replace(over.resolved, pinned=over.determined))
+
+
+def draw_below(
+    model: Model, depth: int, domain: Tree, counts: IntArray, total: int, rng: Randomness
+) -> Drawn:
+    """Measure and draw the counts below a cut node, which add up to its released count `total`.
+
+    `domain` has the path down to the node and all below it. The node comes first in what is drawn.
+    """
+    parents = domain.parents[depth:] - depth
+    parents[0] = -1
+    tree = Tree.from_parents(parents, domain.names[depth:])
+    scales = _scales(model)[depth + tree.level]
+    scales[0] = np.inf
+    mechanism = Additive(find_law(model.plan.privacy.noise)(scales), tree)
+    asked = consistent(tree) & nonnegative()
+    pinned, free = (
+        resolve_invariant(one, len(tree), tree) for one in (asked & exactly([0]), asked)
+    )
+    image = descending(mechanism, pinned)
+    measured = np.asarray(image.measure(counts[depth:], rng=rng), dtype=np.int64)
+    measured[0] = total  # in the place of the confidential count, which is not exact
+    values = checked_draws(pinned, image.move(measured, rng), measured)
+    # for readers the node's own count is not exact either
+    part = replace(model, domain=tree, mechanism=mechanism, invariant=asked, resolved=free)
+    found = margins_of_measured(part)
+    return Drawn(part, found, counts[depth:], measured, values)
+
+
+def _scales(model: Model) -> FloatArray:
+    """Scale of the noise of each level; inf for one that is not measured."""
+    return np.array([np.inf if each.scale is None else each.scale for each in model.levels])

@@ -1,0 +1,253 @@
+"""Write a release part by part."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import cast
+
+import msgspec
+import numpy as np
+
+from congenial.accounting.guarantee import Guarantee
+from congenial.data.counts import open_source
+from congenial.data.row_weights import unweighted
+from congenial.data.spelling import odd_names
+from congenial.domain.tree import Path, Tree
+from congenial.errors import DataError
+from congenial.plan.fields import refuse
+from congenial.releases import directory as files
+from congenial.releases.accuracy import LevelAccuracy, compare_level, largest
+from congenial.releases.certificate import Certificate, certify
+from congenial.releases.file_table import Column, joined
+from congenial.releases.intervals import StatedAccuracy
+from congenial.releases.making.cut import PARTS, Cut, check_names
+from congenial.releases.making.order import Order, Written
+from congenial.releases.making.part_draws import Drawn, check_exact, draw_below, draw_top, top_model
+from congenial.releases.making.stand_in import found_leaf, named_leaves, stand_in
+from congenial.releases.model import Model, build_model, claim
+from congenial.releases.rows import columns_of, key_cells
+from congenial.releases.specification import (
+    LevelNodes,
+    RecordMoves,
+    SumsOfParts,
+    WorstNeighbours,
+    worst_neighbours,
+)
+from congenial.types import IntArray
+
+log = logging.getLogger("congenial.releases.parts")
+
+
+@dataclass(frozen=True, eq=False)
+class PartFacts:
+    """Facts about one part that the certificate states; its cut node is in the top."""
+
+    nodes: IntArray  # shape (levels,): Number of nodes of each level.
+    inner: int  # Number of nodes with children.
+    margins: tuple[int | None, ...]  # Largest error margin of each level below the cut.
+    odd_names: tuple[str, ...]
+    # Path of each leaf here that the worst neighbours name, by the path of its stand-in.
+    named: Mapping[Path, Path]
+
+
+def write_parts(cut: Cut, order: Order) -> Written:
+    """Count, draw and write the top of a release and then its parts; return what it states.
+
+    Raises what `release` raises, and DataError if the rows change while they are counted.
+    """
+    plan = cut.plan
+    order.notify(f"counting rows by {cut.level}")
+    with open_source(cut.top_plan(cut.depth), base=order.base, frame=order.frame) as rows:
+        for one in rows.parts:
+            for remark in unweighted(plan, one.known):
+                log.warning("%s", remark)
+        top = cast(Tree, rows.domain)
+        check_names(cut, top)
+        model = build_model(plan, stand_in(top, cut))
+        guarantee = claim(model, _error(model))
+        over = top_model(model, top)
+        _check_free(cut, order, over, model, guarantee)
+        counts = rows.counted.counts
+    check_exact(over, counts)
+    worst = worst_neighbours(model, guarantee)
+    debit = order.reserve(model, guarantee)
+    order.notify(f"drawing the counts down to {cut.level}")
+    drawn = draw_top(over, counts, order.randomness)
+    facts = []
+    with _tables(cut, order, drawn) as write:
+        at = np.flatnonzero(top.level == cut.depth).tolist()
+        for number, node in enumerate(at, start=1):
+            order.notify(f"part {number:,} of {len(at):,}")
+            path = top.path(node)[1:]
+            with open_source(plan, base=order.base, frame=order.frame, within=path) as rows:
+                domain, inside = cast(Tree, rows.domain), rows.counted.counts
+            if inside[cut.depth] != counts[node]:
+                raise DataError(
+                    "the rows changed while they were counted in parts; release a copy of them "
+                    "that nobody changes."
+                )
+            total = int(drawn.values[node])
+            part = draw_below(model, cut.depth, domain, inside, total, order.randomness)
+            write(node, domain, part)
+            facts.append(_facts(cut, domain, part, worst))
+    written = [*files.TABLE, *(files.MEASUREMENTS if plan.release.measurements else ())]
+    if order.simulation is not None:
+        written.append(files.write_marker(order.place))
+    digests = {name: files.sha256(order.place / name) for name in written}
+    levels = _levels(cut, drawn, facts)
+    accuracy = StatedAccuracy(plan.accuracy.confidence, drawn.found.basis, levels, ())
+    made = certify(model, guarantee, digests, accuracy, order.simulation, debit, None)
+    odd = dict.fromkeys((*odd_names(top), *(name for one in facts for name in one.odd_names)))
+    certificate = _of_all(made, top, facts, worst)
+    nodes = sum(level.nodes for level in certificate.domain.levels)
+    return Written(certificate, debit, nodes, tuple(odd))
+
+
+def _error(model: Model) -> float:
+    """Return the numerical error of all noise, which is 0 or refused."""
+    error = model.mechanism.noise.sampling_error(model.mechanism.scales)
+    if error > 0.0:
+        refuse(
+            "privacy.epsilon",
+            f"is {model.plan.privacy.epsilon:g}, which takes noise so wide that its draws have a "
+            "numerical error, and parts do not add these up",
+            "give a larger epsilon, or leave parts out",
+        )
+    return error
+
+
+def _check_free(cut: Cut, order: Order, over: Model, model: Model, found: Guarantee) -> None:
+    """Refuse parts in which a count cannot change, or follows from exact counts.
+
+    The nodes that stand for a part do not show this: they have several children each.
+    """
+    changes = None if found.moves is None else found.moves.changes
+    deeper = model.domain.level > cut.depth
+    if changes is None or (deeper & (model.determined | ~changes)).any():
+        refuse(
+            PARTS,
+            f"is {cut.level!r}, below which no count differs between neighbouring datasets",
+            "cut at another level, or leave parts out",
+        )
+    top = cast(Tree, over.domain)
+    fixed = over.determined & (top.level == cut.depth)
+    if not fixed.any():
+        return
+    plan = cut.top_plan(cut.depth + 1)
+    with open_source(plan, base=order.base, frame=order.frame) as rows:
+        tree = cast(Tree, rows.domain)
+    children = np.bincount(tree.parents + 1, minlength=len(tree) + 1)[1:]
+    if (children[tree.level == cut.depth][fixed[top.level == cut.depth]] < 2).any():
+        refuse(
+            PARTS,
+            f"is {cut.level!r}, of which a node is published exactly and has one part, whose count "
+            "is exact too",
+            "cut at another level, or leave parts out",
+        )
+
+
+# Writes the part below a node of the top, given its domain.
+WritePart = Callable[[int, Tree, Drawn], None]
+
+
+@contextmanager
+def _tables(cut: Cut, order: Order, top: Drawn) -> Iterator[WritePart]:
+    """Yield a function that appends a part to all tables, after the nodes above it."""
+    names, tree = cut.plan.place_names, cast(Tree, top.model.domain)
+
+    def of(drawn: Drawn) -> dict[tuple[str, str], dict[str, Column]]:
+        found = {files.TABLE: drawn.columns(truth=order.with_truth)}
+        if cut.plan.release.measurements:
+            found[files.MEASUREMENTS] = drawn.measurements()
+        return found
+
+    above, written = of(top), set[int]()
+    with ExitStack() as stack:
+        writes = {}
+        for table, own in above.items():
+            stamped = order.simulation is not None
+            columns = columns_of(names, tuple(own), readings=(), stamped=stamped)
+            writes[table] = stack.enter_context(files.writing(order.place, table, columns))
+
+        def write(node: int, domain: Tree, part: Drawn) -> None:
+            chain = [node]
+            while tree.parents[chain[0]] >= 0:
+                chain.insert(0, int(tree.parents[chain[0]]))
+            fresh = [v for v in chain if v not in written]
+            written.update(fresh)
+            for table, below in of(part).items():
+                own = {
+                    name: joined(
+                        above[table][name].take(np.array(fresh)), column.take(slice(1, None))
+                    )
+                    for name, column in below.items()
+                }
+                keys = key_cells(names, domain, ())
+                writes[table](islice(keys, len(chain) - len(fresh), None), own)
+
+        yield write
+
+
+def _facts(cut: Cut, domain: Tree, part: Drawn, worst: WorstNeighbours) -> PartFacts:
+    tree = cast(Tree, part.model.domain)
+    level = tree.level + cut.depth
+    nodes = np.bincount(level)
+    nodes[cut.depth] = 0
+    found = (largest(part.found.margin[level == d]) for d in range(cut.depth + 1, nodes.size))
+    start = domain.path(cut.depth)
+    leaves = [leaf for leaf in named_leaves(worst) if leaf[: len(start)] == start]
+    return PartFacts(
+        nodes,
+        int((~tree.is_leaf).sum()),
+        tuple(found),
+        odd_names(tree),
+        {leaf: (*start, *found_leaf(tree, leaf[len(start) :])) for leaf in leaves},
+    )
+
+
+def _levels(cut: Cut, top: Drawn, facts: Sequence[PartFacts]) -> tuple[LevelAccuracy, ...]:
+    """State the error margins of all levels."""
+    level, out = top.model.domain.level, []
+    for depth, name in enumerate(cut.plan.place_names):
+        each = [one.margins[depth - cut.depth - 1] for one in facts if depth > cut.depth]
+        known = [margin for margin in each if margin is not None]
+        margin = max(known) if each and len(known) == len(each) else None
+        if depth <= cut.depth:
+            margin = largest(top.found.margin[level == depth])
+        out.append(compare_level(cut.plan, name, margin))
+    return tuple(out)
+
+
+def _of_all(
+    made: Certificate, top: Tree, facts: Sequence[PartFacts], worst: WorstNeighbours
+) -> Certificate:
+    """Return a certificate with the numbers and the names of the release's own nodes."""
+    above = np.bincount(top.level, minlength=facts[0].nodes.size)
+    nodes = above + sum(one.nodes for one in facts)
+    inner = int((~top.is_leaf).sum()) + sum(one.inner for one in facts)
+    levels = tuple(
+        LevelNodes(level.name, number, level.published_exactly)
+        for level, number in zip(made.domain.levels, nodes.tolist(), strict=True)
+    )
+    mandates = tuple(
+        SumsOfParts(inner) if isinstance(one, SumsOfParts) else one for one in made.invariants
+    )
+    named: dict[Path | None, Path] = {
+        name: path for one in facts for name, path in one.named.items()
+    }
+    if isinstance(worst, RecordMoves):
+        ends = {"origin": named.get(worst.origin), "destination": named.get(worst.destination)}
+    else:
+        ends = {"node": named.get(worst.node)}
+    return msgspec.structs.replace(
+        made,
+        domain=msgspec.structs.replace(made.domain, levels=levels),
+        invariants=mandates,
+        guarantee=msgspec.structs.replace(
+            made.guarantee, worst_neighbours=msgspec.structs.replace(worst, **ends)
+        ),
+    )

@@ -1,0 +1,65 @@
+"""Plans that a release in parts does not cover are refused before anything is spent."""
+
+from __future__ import annotations
+
+import pytest
+
+from congenial.errors import PlanError
+from support.city import make_city
+from support.parts import PARTED, make
+
+
+@pytest.mark.parametrize(
+    ("changes", "level", "message"),
+    [
+        ({}, "zone", "parts names no level; give 'borough'"),
+        ({}, "Borough", "did you mean 'borough'"),
+        ({"method": 'name = "conditioning"', "release": ""}, "borough", "method.name is"),
+        ({"method": 'name = "posterior"'}, "borough", "only TopDown draws parts"),
+        ({"invariants": ""}, "borough", "invariants.nonnegative is false"),
+        (
+            {"privacy": 'neighbours = "substitute"\nepsilon = 1.0\nsplit = { zone = 1.0 }'},
+            "borough",
+            "privacy.split.borough is 0",
+        ),
+        ({"accuracy": "simultaneous = true"}, "borough", "accuracy.simultaneous is given"),
+        ({"accuracy": 'sums = { two = ["Arden", "Brook"] }'}, "borough", "accuracy.sums is given"),
+        (
+            {"invariants": "nonnegative = true\nat_most = { zone = 50 }"},
+            "borough",
+            "invariants.at_most holds 'zone', a level below 'borough'",
+        ),
+        (
+            {"invariants": 'nonnegative = true\npublish_exactly = ["Arden/2"]'},
+            "borough",
+            "invariants.publish_exactly names 'Arden/2', no node down to 'borough'",
+        ),
+        (
+            {
+                "privacy": 'neighbours = "substitute"\nepsilon = 1.0',
+                "invariants": 'nonnegative = true\npublish_exactly = ["root", "borough"]',
+            },
+            "borough",
+            "a node is published exactly and has one part",
+        ),
+    ],
+)
+def test_plans_that_parts_do_not_cover_are_refused_before_a_debit(
+    changes, level, message, tmp_path
+):
+    make_city(tmp_path, **PARTED | changes)
+    with pytest.raises(PlanError, match=message):
+        make(tmp_path, parts=level)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_plan_of_one_level_and_one_of_tables_have_no_parts(tmp_path):
+    make_city(
+        tmp_path,
+        **PARTED,
+        hierarchy='root = "City"\nlevels = ["zone"]\ndomain = "lookup"',
+        data='source = "rows.csv"\nlookup = { source = "zones.csv", key = "zone_id", on = "zone" }',
+        privacy='neighbours = "substitute"\nepsilon = 1.0',
+    )
+    with pytest.raises(PlanError, match="of one level; leave parts out"):
+        make(tmp_path, parts="zone")
