@@ -4,8 +4,9 @@ A million leaves under 1,000 tracts and 20 counties, three million rows, the tot
 is a process of its own. Its processor time and its largest memory are those of the whole process,
 including its start. The peer counts the rows, adds noise, and writes the same two files.
 
-The third case is a table of 8 races by 2 ages at 24,960 blocks, groups, tracts and counties, each
-with its four margins: 706,483 crossing counts, by TopDown with Gaussian noise.
+The third case is a release by TopDown, at once and in ten parts. The fourth is a table of 8 races
+by 2 ages at 24,960 blocks, groups, tracts and counties, with four margins each: 706,483 crossing
+counts, by TopDown with Gaussian noise.
 """
 
 from __future__ import annotations
@@ -36,6 +37,11 @@ privacy = { neighbours = "substitute", epsilon = 1.0 }
 invariants = { publish_exactly = ["root"] }
 method = { name = "conditioning" }
 """
+TOPDOWN = PLAN.replace("conditioning", "topdown").replace(
+    "] }\nmethod", "], nonnegative = true }\nmethod"
+)
+# Most that a release in parts takes, as a multiple of one at once.
+PARTS, PARTS_MEMORY, PARTS_TIME = 10, 0.5, 1.5
 RACES, AGES = "abcdefgh", ("minor", "adult")
 # Most seconds of processor time of each step, crossing counts.
 SECONDS = {"explain": 10.0, "release": 60.0, "verify": 60.0}
@@ -54,8 +60,8 @@ margins = ["total", "race", "age", "race by age"]
 
 
 def cases(quick: bool) -> tuple[Case, ...]:
-    """Return the cases: two trees and a table."""
-    leaves, many = (2_000, 4_000) if quick else (1_000_000, 10_000_000)
+    """Return the cases: trees and a table."""
+    leaves, many, more = (2_000, 4_000, 10_000) if quick else (1_000_000, 10_000_000, 5_000_000)
     blocks = 240 if quick else 24_960
     alone = tuple(Measure(f"{step}, processor time", "s", most) for step, most in SECONDS.items())
     return (
@@ -72,6 +78,16 @@ def cases(quick: bool) -> tuple[Case, ...]:
             _measures(None, MOST_OF_MANY),
             480.0,
             partial(_beside, many, 1),
+        ),
+        Case(
+            "pipeline",
+            f"{more:,} leaves, in parts",
+            (
+                Measure("release, peak memory over that at once", "×", PARTS_MEMORY),
+                Measure("release, time over that at once", "×", PARTS_TIME),
+            ),
+            240.0,
+            partial(_in_parts, more),
         ),
         Case("pipeline", f"{blocks:,} blocks, crossing", alone, 120.0, partial(_crossing, blocks)),
     )
@@ -106,6 +122,17 @@ def _beside(leaves: int, rounds: int) -> Iterator[Seen]:
         yield ratio(f"{name}, time over plain files'", times[name], times["plain"])
         peak = max(used.ru_maxrss for used in seen[name]) / 1000.0
         yield Seen(f"{name}, peak memory", peak)
+
+
+def _in_parts(leaves: int) -> Iterator[Seen]:
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        _write(place, leaves, county=leaves // PARTS)
+        (place / "plan.toml").write_text(TOPDOWN)
+        release = _steps(place)["release"]
+        whole, parts = _used(release), _used([*release, "--parts", "county"])
+    yield Seen("release, peak memory over that at once", parts.ru_maxrss / whole.ru_maxrss)
+    yield Seen("release, time over that at once", _seconds(parts) / _seconds(whole))
 
 
 def _crossing(blocks: int) -> Iterator[Seen]:
@@ -144,9 +171,9 @@ def _seconds(used: struct_rusage) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _write(place: Path, leaves: int) -> None:
+def _write(place: Path, leaves: int, county: int = 50_000) -> None:
     """Write the places, and three rows a place on average, more at the first."""
-    names = "'c' || (i // 50_000) AS county, 't' || (i // 1_000) AS tract, 'b' || i AS block"
+    names = f"'c' || (i // {county}) AS county, 't' || (i // 1_000) AS tract, 'b' || i AS block"
     drawn = f"SELECT floor({leaves} * pow(random(), 2))::BIGINT AS i FROM range({3 * leaves})"
     with duckdb.connect() as connection:
         connection.execute("SELECT setseed(0.5)")
