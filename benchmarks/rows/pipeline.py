@@ -116,8 +116,8 @@ def _beside(leaves: int, rounds: int) -> Iterator[Seen]:
         seen: dict[str, list[struct_rusage]] = {name: [] for name in steps}
         for _ in range(rounds):
             for name, step in steps.items():
-                seen[name].append(_used(step))
-    times = {name: np.array(list(map(_seconds, each))) for name, each in seen.items()}
+                seen[name].append(used_by(step))
+    times = {name: np.array(list(map(seconds_of, each))) for name, each in seen.items()}
     for name in STEPS:
         yield ratio(f"{name}, time over plain files'", times[name], times["plain"])
         peak = max(used.ru_maxrss for used in seen[name]) / 1000.0
@@ -130,9 +130,9 @@ def _in_parts(leaves: int) -> Iterator[Seen]:
         _write(place, leaves, county=leaves // PARTS)
         (place / "plan.toml").write_text(TOPDOWN)
         release = _steps(place)["release"]
-        whole, parts = _used(release), _used([*release, "--parts", "county"])
+        whole, parts = used_by(release), used_by([*release, "--parts", "county"])
     yield Seen("release, peak memory over that at once", parts.ru_maxrss / whole.ru_maxrss)
-    yield Seen("release, time over that at once", _seconds(parts) / _seconds(whole))
+    yield Seen("release, time over that at once", seconds_of(parts) / seconds_of(whole))
 
 
 def _crossing(blocks: int) -> Iterator[Seen]:
@@ -152,9 +152,9 @@ def _crossing(blocks: int) -> Iterator[Seen]:
         (place / "rows.csv").write_text("\n".join([header, *rows, ""]))
         (place / "plan.toml").write_text(CROSSING)
         for name, step in _steps(place).items():
-            used = _used(step)
+            used = used_by(step)
             memory = {"peak_MB": used.ru_maxrss / 1000.0}
-            yield Seen(f"{name}, processor time", _seconds(used), detail=memory)
+            yield Seen(f"{name}, processor time", seconds_of(used), detail=memory)
 
 
 def _steps(place: Path) -> dict[str, list[str]]:
@@ -167,7 +167,8 @@ def _steps(place: Path) -> dict[str, list[str]]:
     }
 
 
-def _seconds(used: struct_rusage) -> float:
+def seconds_of(used: struct_rusage) -> float:
+    """Return the processor time of a process that has ended."""
     return used.ru_utime + used.ru_stime
 
 
@@ -185,7 +186,7 @@ def _write(place: Path, leaves: int, county: int = 50_000) -> None:
             connection.execute(f"COPY (SELECT {names} FROM ({numbers})) TO '{target}'")
 
 
-def _used(command: Sequence[str]) -> struct_rusage:
+def used_by(command: Sequence[str]) -> struct_rusage:
     """Run a command, and return what its process used."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)

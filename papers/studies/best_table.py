@@ -165,22 +165,23 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
         "conditioning get the same measurements. These have discrete Laplace noise, with the same "
         "share of epsilon at each level. Neighbours differ by one substituted record. The root is "
         "published exactly, and no count may be negative. A plan with `method.name = 'posterior'` "
-        "releases the table of least expected error; its `method.loss` is then `l1`. Conditioning "
-        "has wider noise, because bounds add to its epsilon. It is left out if there are many "
-        "leaves, and so is the posterior whose prior takes leaves as independent.",
+        "releases the table of least expected error if its `method.loss` is `l1`, the default. The "
+        "best projection is the best of imaging and TopDown. Conditioning has wider noise, because "
+        "bounds add to its epsilon. Conditioning is left out if there are many leaves. So is a "
+        "second posterior, whose prior treats leaves as independent.",
         *(_told(world, made) for world, made in found),
         _overview(shown),
         *(_told_of_laws(world, table) for world, table in known),
-        "The prior of the table of least expected error takes the parts of a node as alike, except "
+        "The prior of the table of least expected error treats the parts of a node alike, except "
         "for their expected shares of the node. Small counts are therefore moved towards the "
-        "counts beside them. The errors of small counts are then much smaller, and those of some "
-        "larger classes are larger. A projection with a smaller error at one level may have a "
+        "counts beside them. The errors of small counts are then often much smaller, but those of "
+        "some size classes are larger. A projection with a smaller error at one level may have a "
         "larger error at another level, as the paragraphs above say.",
         "An interval around the measurement has the stated coverage for every true count. A "
-        "posterior's interval is shorter. It has the stated coverage on average over counts like "
-        "those of its prior, but not in every size class, because a few large counts among many "
-        "small ones are moved down. For this reason, releases have intervals around the "
-        "measurements.",
+        "posterior's interval is shorter on average. It has the stated coverage on average over "
+        "counts like those of its prior, but not in every size class, because counts that are "
+        "larger than most counts beside them are moved down. For this reason, releases have "
+        "intervals around the measurements.",
     )
     title = "The table of least expected error, beside other methods"
     return Study("best-table", title, findings, tuple(tables), (figure,))
@@ -212,7 +213,7 @@ def excess(made: Found) -> tuple[FloatArray, FloatArray, list[str]]:
 
 def _told(world: World, made: Replicates) -> str:
     """Return what one world's releases come to, in a paragraph."""
-    cases, above = 0, list[str]()
+    cases, classes, above = 0, 0, list[str]()
     larger: list[tuple[float, str]] = []
     held: list[float] = []
     short: list[float] = []
@@ -229,7 +230,9 @@ def _told(world: World, made: Replicates) -> str:
                 if missed:
                     text = f"by {name} at epsilon {epsilon:g}, {size}"
                     above.append(text + _traded(world, found, at, best[at]))
-            elif missed:
+                continue
+            classes += 1
+            if missed:
                 larger.append((float(relative[at]), f"{name} at epsilon {epsilon:g}, {size}"))
         mean = found.covered[RELEASED].mean(axis=0)[len(world.level_names) :]
         held += mean[np.isfinite(mean)].tolist()
@@ -241,15 +244,16 @@ def _told(world: World, made: Replicates) -> str:
             above_zero += mean[1:][np.isfinite(mean[1:])].tolist()
     where = f": {'; '.join(above)}" if above else ""
     sizes = "; ".join(text for _, text in sorted(larger, reverse=True)[:_WORST])
-    classes = ""
+    by_size = ""
     if larger:
-        classes = (
-            f" Among size classes it has a larger error in {len(larger)}, above all in {sizes}."
+        by_size = (
+            f" Its error is larger in {len(larger)} of {classes} pairs of a size class and an "
+            f"epsilon, too. Most: {sizes}."
         )
     return (
         f"**{world.title[0].upper()}{world.title[1:]}.** The table of least expected error has a "
         "larger error than the best projection, by more than two standard errors, in "
-        f"{len(above)} of {cases} pairs of a level and an epsilon{where}.{classes} Released "
+        f"{len(above)} of {cases} pairs of a level and an epsilon{where}.{by_size} Released "
         f"intervals of 90% contain the true count for at least {min(held):.1%} of the counts of "
         f"every size class{_short(short)}. For counts above 0 and noise of scale {_COARSE:g} or "
         f"more, they contain it for at most {max(above_zero):.1%}."
@@ -260,7 +264,7 @@ def _short(below: list[float]) -> str:
     """Say by how many standard errors a share of intervals is below the stated probability."""
     if max(below) <= 0.0:
         return ""
-    return f" (where this is below {1.0 - ALPHA:.0%}, by at most {max(below):.1f} standard errors)"
+    return f"; no class is more than {max(below):.1f} standard errors below {1.0 - ALPHA:.0%}"
 
 
 def _overview(shown: list[tuple[World, Exhibit]]) -> str:
@@ -295,10 +299,10 @@ def _traded(world: World, found: Found, at: int, best: str) -> str:
     ratio = np.where(np.arange(levels) == at, 0.0, other / np.maximum(mine, 1e-12))
     most = int(np.argmax(ratio))
     if ratio[most] <= 1.0:
-        return f" beside {best}"
+        return f" (the best projection is {best})"
     return (
-        f" beside {best}, whose error by {world.level_names[most]} is {ratio[most]:.2f} times as "
-        "large"
+        f" (the best projection, {best}, has {ratio[most]:.2f} times the table's error by "
+        f"{world.level_names[most]})"
     )
 
 
@@ -343,15 +347,17 @@ def _told_of_laws(world: World, table: Exhibit) -> str:
     """Say how much any prior may gain where the laws of counts are known."""
     pairs = zip(table.column("difference, %"), table.column("epsilon"), strict=True)
     gains = ", ".join(
-        f"{cast(float, gain):+.1f}% at epsilon {cast(float, at):g}" for gain, at in pairs
+        f"{abs(cast(float, gain)):.1f}% {'smaller' if cast(float, gain) < 0.0 else 'larger'} at "
+        f"epsilon {cast(float, at):g}"
+        for gain, at in pairs
     )
+    leaf = world.level_names[-1]
     return (
-        f"**The gain that a prior can have: {world.title}.** The parts of a node have a mean "
-        f"count. Divide the leaves into {_CLASSES} classes by this mean. Suppose that the law of "
-        "the true counts of each class were known. The least error, given a count's own "
-        "measurement, would then differ from that of the best of imaging and TopDown by "
-        f"{gains}. No prior that takes the counts of a class as alike gains more from a count's "
-        "own measurement."
+        f"**The gain that a prior can have: {world.title}.** Divide the {leaf}s into {_CLASSES} "
+        f"classes, by the true mean of a {leaf} and its siblings. Suppose that the law of the true "
+        f"counts of each class were known. From a {leaf}'s own measurement, the least error would "
+        f"then be {gains} than that of the best projection. No prior that treats the counts of a "
+        "class alike gains more from that measurement alone."
     )
 
 

@@ -253,18 +253,17 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
         "The Census Bureau's TopDown fits the children of an area in two passes. The first pass "
         "fits their totals. The second pass fits all other margins, and changes the totals by at "
         "most 0.01. Rounding has the same two passes. TopDown of congenial fits and rounds all "
-        "margins at once. Both get the same measurements of the people of "
-        "`examples/washington/plan.toml`, and the true counts are those of 2010. "
-        "`papers/studies/bureau_passes.py` follows Abowd et al. (2022), and lists its choices "
-        "where the article says nothing. PIQP solves its quadratic programmes, and HiGHS its "
-        "roundings.",
+        "margins at once. Both get the same measurements of the 2010 counts of people, by the plan "
+        "`examples/washington/plan.toml`. `papers/studies/bureau_passes.py` follows Abowd et al. "
+        "(2022), and lists its choices where the article says nothing. PIQP solves its quadratic "
+        "programmes, and HiGHS its roundings.",
         "The example divides the budget of a level equally among its margins. So the noise of a "
         "total has the same scale as that of a single cell. The measured cells contain information "
         "about the totals, too, which a pass that fixes totals first does not use. Larger shares "
         "of the budget for totals were not tried.",
         *(_told(world, one) for world, one in found),
-        "Times are elapsed times, and differ from run to run. One pass uses the threads of numba; "
-        "two passes use one process.",
+        "Times are elapsed times, and differ from run to run. One pass runs on several threads, "
+        "and two passes run in a single process, so the times do not compare equal resources.",
     )
     tables = [_errors(world, one) for world, one in found]
     rows: list[tuple[Cell, ...]] = []
@@ -348,7 +347,8 @@ def _errors(world: World, found: Found) -> Exhibit:
     number = len(found.error[OURS])
     notes = (
         f"Errors are mean absolute errors of {number} releases. The difference is the error of two "
-        "passes minus that of one, with its standard error over the releases.",
+        "passes minus that of one, with its standard error over the releases. Bias is the mean of "
+        "released minus true count.",
     )
     return Exhibit(
         f"{world.name}-errors", f"Mean absolute error: {world.title}", columns, tuple(rows), notes

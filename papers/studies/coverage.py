@@ -48,22 +48,23 @@ def run(
     findings = (
         f"Discrete Laplace noise of scale {SCALE:g} is added at every node. Each interval should "
         f"contain the count with probability {1 - ALPHA:.0%}. {METHODS}. With this noise, "
-        "inversion is possible for zones only: too many blocks may be empty. The [next "
-        "study](inversion.md) has blocks with less noise.",
-        f"Every method has {first} replicates on {zones.tree.leaves.size:,} zones and "
-        f"{second} on {people.tree.leaves.size:,} blocks; standard errors are in the tables.",
+        "inversion is possible for zones only: on blocks, too many true counts could be 0. The "
+        "[next study](inversion.md) has blocks with less noise.",
+        f"Every method has {first} replicates on {zones.tree.leaves.size:,} zones and, except "
+        f"inversion, {second} on {people.tree.leaves.size:,} blocks; standard errors are in the "
+        "tables.",
         *(told(name, made) for name, made in found.items()),
         "Bias by decile of the true count need not be a fault of an estimate. The mean of a "
         "posterior is moved towards counts that are likely under the prior. So it is above the "
         "smallest true counts and below the largest. But a user sees only the estimate. If the "
-        "prior is right, the mean of the true counts with a given estimate is this estimate. "
-        "Therefore bias by decile of the estimate shows whether a prior is good.",
+        "prior is right, leaves with the same estimate have this estimate as the mean of their "
+        "true counts. Therefore bias by decile of the estimate shows whether a prior is good.",
         "A release by conditioning can be closer to the true counts than the best estimate from "
-        "measurements. The noise of the release has another law: it must add up.",
-        "The coverage of a posterior holds on average over counts like those of its prior. It "
-        "differs between classes of the true count, because estimates are moved towards the counts "
-        "beside them, small counts most. Coverage by class of the estimate shows whether a prior "
-        "is good.",
+        "measurements, because its noise is drawn from another law, under which noise adds up.",
+        "A posterior has its stated coverage on average over counts like those of its prior. "
+        "Coverage differs between classes of the true count, because estimates, above all small "
+        "ones, are moved towards counts that are likely under the prior. Coverage by class of the "
+        "estimate shows whether a prior is good.",
     )
     shown = {w.name: tables(w.name, w.title, found[w.name]) for w in worlds}
     every = tuple(table for own in shown.values() for table in own)

@@ -50,8 +50,9 @@ def figures(shown: dict[str, tuple[Exhibit, ...]]) -> tuple[Figure, Figure]:
             lambda c: _draw_bias(c, shown),
             size=(9.0, 1.8 + 4.0 * count),
             note=(
-                "The methods of a column have similar estimates. All bars of a line are 2 of its "
-                "largest standard error. If values are outside a panel, it has them as text."
+                "Methods with similar estimates share a column of panels. All bars of a line have "
+                "the same length, 2 times its largest standard error. Values outside a panel are "
+                "written in it."
             ),
         ),
     )
@@ -140,7 +141,7 @@ def _biases(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Exhibit, Ex
             f"Bias by decile of the estimate: {title}",
             ("method", "replicates", *deciles, end),
             tuple(given),
-            ("Equal estimates are in the order of the places.",),
+            ("Leaves with equal estimates stay in the order of the data.",),
         ),
     )
 

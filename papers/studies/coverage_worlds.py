@@ -24,15 +24,15 @@ from papers.studies.study import DIGITS, replicates
 _WHOLE, _COUNTY = 0.05, "53067"
 _MOST_WORKERS = 8
 METHODS = (
-    'Conditioning draws releases of its own, of two kinds: "adds up" has no bounds, and in '
-    '"≥ 0 too" also no count is negative. All other methods get the same measurements. Error '
+    'Conditioning draws its own releases, of two kinds: in "adds up", counts only add up; in "≥ 0 '
+    'too", no count is negative either. All other methods get the same measurements. Error '
     "margins are exact for conditioning without bounds and for measurements, because the law of "
-    "their errors is known. For L2 imaging, they are those of a normal law with the variance of "
-    "simulated images. For conditioning on bounds, for L2 imaging with no negative count and for "
-    "TopDown, no error margins are proved. For these the study takes the error margins without "
-    "bounds, or those of one measurement. Two more methods start from releases that were "
-    "conditioned on bounds: the posterior by `read_release`, whose prior is fitted to the released "
-    "counts, and inversion"
+    "their errors is known. For L2 imaging, they are those of a normal law, whose variance is that "
+    "of simulated images. For conditioning on bounds, for L2 imaging with no negative count and "
+    "for TopDown, no error margins are proved. For these the study takes the error margins of the "
+    "same method without bounds or, for TopDown, those of one measurement. Two more methods start "
+    "from releases that were conditioned on bounds: the posterior by `read_release`, whose prior "
+    "is fitted to the released counts, and inversion"
 )
 
 
@@ -121,11 +121,11 @@ def told(name: str, made: tuple[Tally, ...]) -> str:
     shown = as_rows(overview(tables(name, name, made)), DIGITS)
     return (
         f'**On {name}.** Rows "conditioning, adds up" and "measurements" have the coverage of '
-        "exact error margins. Coverage is that of the size of true count with the lowest coverage, "
-        "of the size with the highest, and of all leaves. The error is the mean absolute error of "
-        "a leaf. Bias is that of the tenth of largest true counts, that of the tenth of largest "
-        f"estimates, and the largest bias of any tenth of the estimates.\n\n{shown}\n\n"
-        f"{_of_inversion(by)}"
+        "exact error margins. The first three columns are coverage: in the size of true count "
+        "where it is lowest, in the size where it is highest, and over all leaves. The error is "
+        "the mean absolute error of a leaf. The last three columns are bias: of the tenth with the "
+        "largest true counts, of the tenth with the largest estimates, and of the tenth by "
+        f"estimate where it is farthest from 0.\n\n{shown}\n\n{_of_inversion(by)}"
     ).strip()
 
 

@@ -36,10 +36,9 @@ def run(
     epsilon = world.tree.depth / SCALE
     least = min(float(tally.covered[:, -1].mean()) for tally in made)
     findings = (
-        f"Discrete Laplace noise of scale {SCALE:g} is added at every node, so "
-        f"epsilon is {epsilon:g} in all. Each interval should contain the count with probability "
-        f"{1 - ALPHA:.0%}. "
-        f"{METHODS}.",
+        f"Discrete Laplace noise of scale {SCALE:g} is added at every node of {world.tree.depth} "
+        f"levels. Without bounds, epsilon is {epsilon:g} in all if one record is added or removed. "
+        f"Each interval should contain the count with probability {1 - ALPHA:.0%}. {METHODS}.",
         f"Every method has {len(made[0].error):,} replicates on {world.tree.leaves.size:,} blocks; "
         "standard errors are in the tables.",
         told(world.name, made),

@@ -53,28 +53,29 @@ WORDS = {
     ),
     "measurements": "**Measurements** are noisy counts before any invariant is imposed.",
     "posterior": (
-        "**The posterior** is the law of the true counts given the measurements. It needs a "
-        "*prior*: their law before the noisy counts are seen. A prior is flat, or it is fitted to "
-        "the noisy counts."
+        "**The posterior** is the law, or probability distribution, of the true counts given the "
+        "measurements. It needs a *prior*: their law before the noisy counts are seen. A prior is "
+        "flat, or it is fitted to the noisy counts."
     ),
     "best table": (
         "**The table of least expected error** has the least expected absolute error under the "
         "posterior, among all tables of integers that satisfy the invariants."
     ),
     "margins": (
-        "An **error margin** is a number that the error exceeds with a stated probability at most."
+        "An **error margin** is a number that the error does not exceed with at least a stated "
+        "probability, such as 90%."
     ),
     "coverage": (
         "**Coverage** is the share of intervals that contain their true count. A *size* or *class* "
         "of counts is a range, such as 10 to 99."
     ),
     "inversion": (
-        "**Inversion** gives intervals for releases by conditioning on bounds. Its intervals "
-        "[are proved](../decisions/0018-intervals-by-inversion.md) whatever the true counts are."
+        "**Inversion** gives intervals for releases by conditioning on bounds. Their coverage [is "
+        "proved](../decisions/0018-intervals-by-inversion.md) for all true counts."
     ),
     "bias": (
-        "**Bias** is the mean of estimate minus true count. *Deciles* divide the leaves by size "
-        "into tenths, from the smallest true counts, or estimates, to the largest."
+        "**Bias** is the mean of estimate minus true count. *Deciles* divide the leaves into "
+        "tenths by their true counts, or by their estimates, the smallest first."
     ),
     "epsilon": (
         "**The final ε** is the ε that a release guarantees. It includes the cost of bounds, so "
@@ -112,7 +113,8 @@ WORDS = {
     ),
     "margin tables": (
         "A **margin** is a table of sums over some attributes, such as people by age. A *total* is "
-        "the margin over all of them, and an *area* is a state, county, tract or block."
+        "the margin over all of them, and an *area* is a state, county, tract, block group or "
+        "block."
     ),
 }
 
@@ -138,9 +140,10 @@ def _taxi(tables: Tables) -> str:
     return (
         "With the same noise and no bounds, exact conditioning has a smaller mean error than L2 "
         f"imaging: {less[0]:.0f}% smaller for the city, {less[1]:.0f}% for boroughs and "
-        f"{less[2]:.0f}% for zones (ε = 0.5). For zones, the errors that the paper prints for its "
-        f"Markov chain are {times[0]:.2f} to {times[-1]:.2f} times those of exact conditioning, so "
-        "no noise scale proportional to 1/ε gives all of them."
+        f"{less[2]:.0f}% for zones (ε = 0.5). For zones, the errors that *Two Views* prints for "
+        f"its Markov chain are {times[0]:.2f} to {times[-1]:.2f} times those of exact "
+        "conditioning. With a noise scale proportional to 1/ε, this ratio would be the same for "
+        "every ε."
     )
 
 
@@ -213,11 +216,12 @@ def _coverage(tables: Tables) -> str:
     proved = [_ends(table, "conditioning, adds up") for table in (zones, blocks)]
     fitted = [_ends(table, "posterior, fitted") for table in (zones, blocks)]
     return (
-        f"Exact error margins do: they contain {proved[0][0]:.1%} to {proved[0][1]:.1%} of the "
-        f"true counts of each size on taxi zones, and {proved[1][0]:.1%} to {proved[1][1]:.1%} on "
-        "census blocks. Intervals of the posterior with a fitted prior do so on average "
-        f"({fitted[0][2]:.1%} and {fitted[1][2]:.1%}), but they contain only {fitted[0][0]:.1%} "
-        f"and {fitted[1][0]:.1%} of the counts of the size with the lowest coverage."
+        "Intervals with exact error margins do: for conditioning without bounds, they contain "
+        f"{proved[0][0]:.1%} to {proved[0][1]:.1%} of the true counts of each size on taxi zones, "
+        f"and {proved[1][0]:.1%} to {proved[1][1]:.1%} on census blocks. Intervals of the "
+        f"posterior with a fitted prior do so on average (zones {fitted[0][2]:.1%}, blocks "
+        f"{fitted[1][2]:.1%}), but in the size with the lowest coverage they contain only "
+        f"{fitted[0][0]:.1%} and {fitted[1][0]:.1%}."
     )
 
 
@@ -232,9 +236,9 @@ def _inversion(tables: Tables) -> str:
     low, high, _ = _ends(table, inverted)
     return (
         f"They contain {low:.1%} to {high:.1%} of the true counts of each size, and have a mean "
-        f"width of {width(inverted):.1f}. Intervals of the posterior have a mean width of "
-        f"{width(fitted):.1f}, but contain only {_ends(table, fitted)[0]:.1%} of the counts of the "
-        "size with the lowest coverage."
+        f"width of {width(inverted):.1f}. Intervals of the posterior from the same releases have a "
+        f"mean width of {width(fitted):.1f}, but contain only {_ends(table, fitted)[0]:.1%} of the "
+        "counts of the size with the lowest coverage."
     )
 
 
@@ -249,11 +253,15 @@ def _best_table(tables: Tables) -> str:
         for table in every
         if (at_one := [r for r in _rows(table, epsilon=1.0) if " of " not in str(r["counts"])])
     ]
+    low, high = min(deepest), max(deepest)
+    by = f"{-high:.1f}% to {-low:.1f}% smaller than"
+    if high > 0.0:
+        by = f"between {low:+.1f}% and {high:+.1f}% from"
     return (
-        "At ε = 1 and the deepest level, the table of least expected error has an error that "
-        f"differs by {min(deepest):+.1f}% to {max(deepest):+.1f}% from that of the best of imaging "
-        f"and TopDown, depending on the data. Of {len(levels)} pairs of a level and an ε, its "
-        f"error is larger than theirs by more than two standard errors in {worse}."
+        "At ε = 1 and the deepest level, the error of the table of least expected error is "
+        f"{by} that of the best of imaging and TopDown, depending on the data. In {worse} of "
+        f"{len(levels)} combinations of data, level and ε, its error is larger by more than two "
+        "standard errors."
     )
 
 
@@ -263,18 +271,19 @@ def _bureau(tables: Tables) -> str:
     first = min(name for name in tables if name.endswith("-errors"))  # that of one county
     (block,) = _rows(tables[first], counts="block", margin="total")
     return (
-        "The Census Bureau's two passes have larger errors than one pass in "
-        f"{sum(d > e for d, e in pairs)} of {len(rows)} groups of counts, and smaller errors in "
-        f"{sum(d < -e for d, e in pairs)}, by more than two standard errors. In releases of one "
-        f"county, the mean error of a block's total is {_number(block['one pass, ours']):.3g} "
-        f"people with one pass and {_number(block['two passes']):.3g} with two."
+        "By more than two standard errors, the Census Bureau's two passes have larger errors than "
+        f"one pass in {sum(d > e for d, e in pairs)} of {len(rows)} groups of counts, and smaller "
+        f"errors in {sum(d < -e for d, e in pairs)}. A group is a margin at a level, or a size of "
+        "blocks. In releases of one county, the mean error of a block's total is "
+        f"{_number(block['one pass, ours']):.3g} people with one pass and "
+        f"{_number(block['two passes']):.3g} with two."
     )
 
 
 OPENINGS = {
     "taxi": Opening(
-        "Which method has the smallest errors on taxi trips by zone, and does the paper's method "
-        "give the errors that the paper prints?",
+        "With the same noise, is exact conditioning more accurate than L2 imaging on taxi trips, "
+        "and does the Markov chain of *Two Views* give the errors that the paper prints?",
         _taxi,
         (
             *("papers", "conditioning", "imaging", "norms", "nnl2", "topdown", "epsilon"),
@@ -326,8 +335,8 @@ OPENINGS = {
         ),
     ),
     "best-table": Opening(
-        "How large are the errors of the table of least expected error, beside those of imaging "
-        "and TopDown?",
+        "Is the error of one table, the table of least expected error, smaller than the errors of "
+        "imaging and TopDown?",
         _best_table,
         (
             *("levels", "measurements", "posterior", "best table", "conditioning", "imaging"),

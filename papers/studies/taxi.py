@@ -103,6 +103,9 @@ def _summary(cells: list[Cells], noise: str, chains: list[Chain]) -> Exhibit:
                     *(f"{found[m].mean[i]:.3g} ± {found[m].standard_error[i]:.1g}" for m in names),
                 )
             )
+    rounded = f" Exact draws of this noise are rounded to 1/{1 / methods.FINE:.0f} trip."
+    if noise != "continuous":
+        rounded = ""
     columns = ("ε", "level", "printed M_MH", "M_MH here", "printed TopDown", *names)
     return Exhibit(
         f"summary-{noise}",
@@ -112,8 +115,7 @@ def _summary(cells: list[Cells], noise: str, chains: list[Chain]) -> Exhibit:
         (
             "An error is the L1 distance at a level divided by 270. The noise has scale 1/ε on "
             f"each of the 270 queries. `M_MH here` is the run of {most:,} steps a chain, with "
-            "continuous noise. Exact draws of continuous noise are rounded to "
-            f"1/{1 / methods.FINE:.0f} trip.",
+            f"continuous noise.{rounded}",
         ),
     )
 
@@ -211,10 +213,10 @@ def _chain_table(chains: list[Chain]) -> Exhibit:
         columns,
         rows,
         (
-            f"Each run has {CHAINS} chains with continuous noise. A chain starts at noisy zones, "
-            "added up. A tenth of its steps are a warm-up, in which its step size is tuned. A run "
-            f"has converged if every query has an R-hat below {methods.R_HAT:g} and more than "
-            f"{methods.EFFECTIVE:g} effective draws.",
+            f"Each run has {CHAINS} chains with continuous noise. A chain starts at noisy counts "
+            "of zones and their sums. A tenth of its steps are a warm-up, in which its step size "
+            f"is tuned. A run has converged if every query has an R-hat below {methods.R_HAT:g} "
+            f"and more than {methods.EFFECTIVE:g} effective draws.",
         ),
     )
 
@@ -247,28 +249,30 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         "**What is compared.** The counts are the taxi trips of February 2022, counted anew: 263 "
         "zones (level 3), six boroughs (level 2) and the city (level 1), 270 queries that must add "
         "up. The paper does not state its noise scale. The study assumes scale 1/ε on each query. "
-        "A record is counted once on each of the three levels, so this noise loses ε on each "
-        "level. To lose ε in all, the noise needs scale 3/ε, or up to 6/ε if records are "
+        "A record is counted once on each of the three levels, so this noise costs ε on each "
+        "level, 3ε in all. For ε in all, the noise needs scale 3/ε, or up to 6/ε if records are "
         "substituted. Errors grow in proportion to the scale of continuous noise. The scales c/ε "
-        f"that would give the printed errors of level 3 are from c = {min(scales):.2f} to "
-        f"c = {max(scales):.2f}, so no single c gives all of them. With c = 1, "
-        f"{sum(abs(z) < 2.0 for z in away)} of the {len(away)} printed errors is within two "
-        "standard deviations of a single release.",
+        "that would give the printed errors of level 3, by the Markov chain and by TopDown, have c "
+        f"from {min(scales):.2f} to {max(scales):.2f}, so no single c gives all of them. Of the "
+        f"{len(away)} printed errors, {sum(abs(z) < 2.0 for z in away)} differs from the mean "
+        "error here, with c = 1, by less than two standard deviations of a single release.",
         "**Exact conditioning against L2 imaging.** With the same continuous noise at ε = 0.5, the "
-        f"mean error of exact conditioning is smaller by {shares[0]} at levels 1, 2 and 3. Sums "
-        "add nothing to ε, so both methods have the same final ε. proofs/simplex-variance.md "
-        "proves for this noise that conditioning never has the larger variance. If also no count "
-        "may be negative, conditioning needs wider noise for the same final ε. Then imaging has "
-        "the smaller error of a zone: docs/choosing.md compares them.",
-        "**The printed errors of M_MH do not follow from conditioning.** M_MH is the paper's "
-        "Markov chain, which is made to draw from the law of conditioning. If its noise scale is "
-        "proportional to 1/ε, then so are its errors. At level 3 the printed errors are "
+        f"mean error of exact conditioning is smaller by {shares[0]} at levels 1, 2 and 3. The "
+        "invariant that counts add up costs no ε, so both methods have the same final ε. "
+        "proofs/simplex-variance.md proves for this noise that conditioning never has the larger "
+        "variance. If also no count may be negative, conditioning needs wider noise for the same "
+        "final ε than the tables here have. Then imaging has the smaller error of a zone: see "
+        "docs/choosing.md.",
+        "**The printed errors of M_MH do not follow from conditioning at a scale proportional to "
+        "1/ε.** M_MH is the paper's Markov chain, which is made to draw from the law of "
+        "conditioning. If its noise scale is proportional to 1/ε, then so are its errors. At level "
+        "3 the printed errors are "
         + ", ".join(f"{r:.2f}" for r in ratios)
         + " times those of exact draws at ε = 0.5, 1, 2, so no such scale gives all three. The "
         "printed errors at level 2 even grow from ε = 0.5 to ε = 1. Suppose that each ε has a "
-        "scale of its own. This scale does not change the ratios of a release's errors at levels 1 "
-        "and 2 to its error at level 3. The share of exact releases whose ratios are at least as "
-        "far from the mean ratios as the printed ones is "
+        "scale of its own. A release's errors at levels 1 and 2, divided by its error at level 3, "
+        "do not depend on that scale. The share of exact releases in which these two ratios are at "
+        "least as far from their means as the printed ratios is "
         + ", ".join(f"{p:.2g}" for p in odd)
         + " at ε = 0.5, 1, 2.",
         "**The chain.** The paper states no step size for M_MH. Here it is tuned in a warm-up. "
@@ -282,9 +286,9 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         + ", ".join(f"{c.mean[2]:.3f}" for c in down)
         + " with continuous noise (printed: "
         + ", ".join(f"{PRINTED_TOPDOWN[e][2]:.3f}" for e in EPSILONS)
-        + "). TopDown rounds to integers, and has no zone below 0. Exact conditioning of "
-        "continuous noise on sums does neither; at ε = 2 its error is "
-        f"{exact[2].mean[2]:.3f}. Other errors at ε = 2 are those of integer noise: "
+        + "). TopDown rounds to integers and allows no zone below 0. Exact conditioning on sums, "
+        "with continuous noise, does neither; its error at ε = 2 is "
+        f"{exact[2].mean[2]:.3f}. With integer noise, the errors at ε = 2 are "
         f"{whole[0]:.3f} by conditioning, {whole[1]:.3f} by conditioning with no zone below 0, and "
         f"{whole[2]:.3f} by TopDown.",
     )
@@ -298,14 +302,14 @@ def _settling(chains: list[Chain]) -> str:
     if steps:
         longest = [c for c in chains if c.steps == steps[-1]]
         out.append(
-            f"The chain has not converged at {steps[-1]:,} steps a chain: R-hat is up to "
-            f"{max(c.r_hat for c in longest):.2f}, and one query has only "
+            f"With {steps[-1]:,} steps a chain, the chains of a run have not converged: R-hat is "
+            f"up to {max(c.r_hat for c in longest):.2f}, and one query has only "
             f"{min(c.effective for c in longest):.0f} effective draws."
         )
     if settled - set(steps):
         first = [c for c in chains if c.steps == min(settled - set(steps))]
         out.append(
-            f"The chain has converged at {first[0].steps:,} steps: R-hat is up to "
+            f"With {first[0].steps:,} steps they have: R-hat is up to "
             f"{max(c.r_hat for c in first):.3f}, and every query has at least "
             f"{min(c.effective for c in first):.0f} effective draws."
         )

@@ -1,0 +1,68 @@
+"""Release made-up counts in parts of a million, check the sums of the release, and print its cost.
+
+Needs some 5 GB of disk for each 10^8 counts. Usage: python -m benchmarks.release_in_parts 100
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+import duckdb
+
+from benchmarks.rows.pipeline import TOPDOWN, seconds_of, used_by
+
+PART = 1_000_000
+
+
+@click.command(help="Release PARTS million counts, a state after another, by TopDown.")
+@click.argument("parts", type=click.IntRange(min=2))
+def main(parts: int) -> None:
+    """Write the rows, release them, and check what is released."""
+    with tempfile.TemporaryDirectory() as directory:
+        place = Path(directory)
+        with duckdb.connect(config={"memory_limit": "4GB"}) as connection:
+            _write(connection, place, parts)
+            (place / "plan.toml").write_text(TOPDOWN.replace("rows.parquet", "rows-*.parquet"))
+            command = [sys.executable, "-m", "congenial.cli", "release", str(place / "plan.toml")]
+            used = used_by([*command, "--out", str(place / "out"), "--parts", "county"])
+            wrong = _wrong_sums(connection, place / "out" / "release.parquet")
+    click.echo(
+        f"{parts * PART:,} counts: {used.ru_maxrss / 1000:,.0f} MB at most, "
+        f"{seconds_of(used):,.0f} s of processor time; sums that do not hold, and negative counts: "
+        f"{wrong}"
+    )
+
+
+def _write(connection: duckdb.DuckDBPyConnection, place: Path, parts: int) -> None:
+    """Write all places, and a file of rows for each part: two rows a place, more at the first."""
+    names = (
+        f"'c' || (i // {PART}) AS county, 't' || (i // 1_000) AS tract, 'b' || i AS block "
+        "FROM (SELECT {} AS i FROM range({}))"
+    )
+    connection.execute("SELECT setseed(0.5)")
+    every = names.format("range", parts * PART)
+    connection.execute(f"COPY (SELECT {every}) TO '{place}/places.parquet'")
+    for part in range(parts):
+        drawn = names.format(f"{part * PART} + floor({PART} * pow(random(), 2))::BIGINT", 2 * PART)
+        connection.execute(f"COPY (SELECT {drawn}) TO '{place}/rows-{part:04}.parquet'")
+
+
+def _wrong_sums(connection: duckdb.DuckDBPyConnection, table: Path) -> int:
+    """Count the negative counts and those that are not the sum of the counts below."""
+    wrong = f"SELECT count(*) FROM '{table}' WHERE value < 0"
+    total = connection.execute(wrong).fetchall()[0][0]
+    for level, name in ((0, "root"), (1, "county"), (2, "tract")):
+        sums = (
+            f"SELECT {name}, sum(value) FILTER (level = {level}) AS own, "
+            f"sum(value) FILTER (level = {level + 1}) AS below FROM '{table}' GROUP BY 1"
+        )
+        found = f"SELECT count(*) FROM ({sums}) WHERE own IS NOT NULL AND own <> below"
+        total += connection.execute(found).fetchall()[0][0]
+    return int(total)
+
+
+if __name__ == "__main__":
+    main()
