@@ -142,7 +142,7 @@ def _taxi(tables: Tables) -> str:
         f"imaging: {less[0]:.0f}% smaller for the city, {less[1]:.0f}% for boroughs and "
         f"{less[2]:.0f}% for zones (ε = 0.5). For zones, the errors that *Two Views* prints for "
         f"its Markov chain are {times[0]:.2f} to {times[-1]:.2f} times those of exact "
-        "conditioning. With a noise scale proportional to 1/ε, this ratio would be the same for "
+        "conditioning; with a noise scale proportional to 1/ε, this ratio would be the same for "
         "every ε."
     )
 
@@ -272,9 +272,9 @@ def _bureau(tables: Tables) -> str:
     (block,) = _rows(tables[first], counts="block", margin="total")
     return (
         "By more than two standard errors, the Census Bureau's two passes have larger errors than "
-        f"one pass in {sum(d > e for d, e in pairs)} of {len(rows)} groups of counts, and smaller "
-        f"errors in {sum(d < -e for d, e in pairs)}. A group is a margin at a level, or a size of "
-        "blocks. In releases of one county, the mean error of a block's total is "
+        f"one pass in {sum(d > e for d, e in pairs)} of {len(rows)} groups of counts (a margin at "
+        f"a level, or a size of blocks), and smaller errors in {sum(d < -e for d, e in pairs)}. In "
+        "releases of one county, the mean error of a block's total is "
         f"{_number(block['one pass, ours']):.3g} people with one pass and "
         f"{_number(block['two passes']):.3g} with two."
     )
