@@ -282,8 +282,8 @@ def _bureau(tables: Tables) -> str:
 
 OPENINGS = {
     "taxi": Opening(
-        "With the same noise, is exact conditioning more accurate than L2 imaging on taxi trips, "
-        "and does the Markov chain of *Two Views* give the errors that the paper prints?",
+        "With the same noise, are the errors of taxi trips smaller by exact conditioning or by L2 "
+        "imaging? Does the paper's Markov chain give the errors that it prints?",
         _taxi,
         (
             *("papers", "conditioning", "imaging", "norms", "nnl2", "topdown", "epsilon"),
@@ -335,8 +335,8 @@ OPENINGS = {
         ),
     ),
     "best-table": Opening(
-        "Is the error of one table, the table of least expected error, smaller than the errors of "
-        "imaging and TopDown?",
+        "Are the errors of the table of least expected error smaller than those of imaging and "
+        "TopDown?",
         _best_table,
         (
             *("levels", "measurements", "posterior", "best table", "conditioning", "imaging"),
