@@ -6,6 +6,7 @@ import csv
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,11 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from congenial.data.counts import (
-    Counted,
-    build_domain,
-    count,
-)
+from congenial.data.counts import Counted, build_domain, count, open_source
+from congenial.plan.plan import parse_plan
 from support.rows import (
     BOROUGH,
     HEADER,
@@ -208,3 +206,40 @@ def test_the_sources_of_a_name_with_a_pattern_in_it(place: Path) -> None:
     (place / "rows.csv").rename(place / "rows 1 it's.csv")
     assert count(make_plan(odd), base=place).counts[0] == 1
     assert count(make_plan("rows*.csv"), base=place).counts[0] == 3
+
+
+@pytest.mark.parametrize("kind", ["VARCHAR", "BIGINT", "DOUBLE", "DECIMAL(9, 1)", "DATE"])
+def test_rows_on_a_path_are_counted_alone(tmp_path, kind):
+    texts = {
+        "VARCHAR": "chr(97 + (i % 3)::INT) || chr(39)",
+        "DATE": "DATE '2020-01-01' + (i % 3)::INT",
+    }
+    column = f"CAST({texts.get(kind, 'i % 3')} AS {kind})"
+    duckdb.sql(
+        f"COPY (SELECT {column} AS upper, i % 7 AS lower FROM range(100) t(i)) "
+        f"TO '{tmp_path / 'rows.parquet'}'"
+    )
+    plan = parse_plan(
+        """
+        [data]
+        source = "rows.parquet"
+        [hierarchy]
+        root = "r"
+        levels = ["upper", "lower"]
+        domain = "data"
+        names_repeat = true
+        [privacy]
+        neighbours = "add-remove"
+        epsilon = 1.0
+        """
+    )
+    whole = count(plan, base=tmp_path)
+    paths = [whole.domain.path(v) for v in range(len(whole.domain))]
+    for v in np.flatnonzero(whole.domain.level == 1).tolist():
+        with open_source(plan, base=tmp_path, within=paths[v][1:]) as source:
+            part = source.counted
+        below = [u for u in range(len(paths)) if paths[u][:2] == paths[v]]
+        assert [part.domain.path(u) for u in range(1, len(part.domain))] == [
+            paths[u] for u in below
+        ]
+        assert part.counts[1:].tolist() == whole.counts[below].tolist()

@@ -61,6 +61,7 @@ def test_levels_children_and_paths_agree_with_the_parents(parents):
         assert tree.level[v] == depth
         assert len(tree.path(v)) == depth + 1
         assert tree.path(v)[-1] == str(v)
+        assert tree.above(v).tolist() == [*map(int, tree.path(v))]
         assert order[starts[v] : starts[v + 1]].tolist() == [
             u for u in range(len(parents)) if parents[u] == v
         ]

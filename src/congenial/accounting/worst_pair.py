@@ -133,6 +133,9 @@ class _Search:
     def _changed(self, move: WorstMove) -> IntArray:
         """Nodes whose counts a move changes."""
         leaves = [leaf for leaf in (move.origin, move.destination) if leaf is not None]
-        counts = self.tree.chain[:, np.searchsorted(self.tree.leaves, leaves)]
+        if isinstance(self.tree, Tree):
+            counts = np.concatenate([self.tree.above(leaf) for leaf in leaves])
+        else:
+            counts = self.tree.chain[:, np.searchsorted(self.tree.leaves, leaves)]
         nodes, times = np.unique(counts[counts >= 0], return_counts=True)
         return np.asarray(nodes[times == 1])

@@ -235,11 +235,15 @@ class Tree:
 
     def path(self, node: int) -> Path:
         """Return the names from the root down to `node`."""
-        names: list[str] = []
+        return tuple(self.names[v] for v in self.above(node).tolist())
+
+    def above(self, node: int) -> IntArray:
+        """Return the nodes from the root down to `node`, itself the last."""
+        nodes: list[int] = []
         while node >= 0:
-            names.append(self.names[node])
+            nodes.append(node)
             node = int(self.parents[node])
-        return tuple(reversed(names))
+        return np.array(nodes[::-1], dtype=np.int64)
 
     def find(self, node: int | str | Sequence[str]) -> int:
         """Return the index of a node given as an index, a name or a path.

@@ -166,10 +166,17 @@ Write = Callable[[Iterable[str], Mapping[str, Column]], None]
 @contextmanager
 def writing(directory: Path, names: tuple[str, str], columns: Columns) -> Iterator[Write]:
     """Yield a function that appends rows to a CSV file, which is then written as Parquet too."""
+    apostrophes = False
     with (directory / names[0]).open("wb") as file:
+
+        def write(keys: Iterable[str], own: Mapping[str, Column]) -> None:
+            nonlocal apostrophes
+            for lines in _lines(keys, _noted(own) if columns[-1][0] == NOTE else own):
+                apostrophes = apostrophes or b"'" in lines
+                file.write(lines)
+
         file.write(_header(columns))
-        stamped = columns[-1][0] == NOTE
-        yield lambda keys, own: file.writelines(_lines(keys, _noted(own) if stamped else own))
+        yield write
     types = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns)
     texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
     bare = ", ".join(
@@ -177,10 +184,11 @@ def writing(directory: Path, names: tuple[str, str], columns: Columns) -> Iterat
         f"regexp_full_match({c}, {literal(NUMBER)}) THEN substr({c}, 2) ELSE {c} END AS {c}"
         for c in texts
     )
+    rows = f"* REPLACE ({bare})" if apostrophes else "*"
     written = _path(directory / names[0])
     with _connect() as connection, uninterrupted(connection.interrupt):
         connection.execute(
-            f"COPY (SELECT * REPLACE ({bare}) FROM read_csv({written}, auto_detect = false, "
+            f"COPY (SELECT {rows} FROM read_csv({written}, auto_detect = false, "
             f"header = true, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
             f"nullstr = '', allow_quoted_nulls = false, columns = {{{types}}})) "
             f"TO {literal(_whole(directory / names[1]))} (FORMAT parquet)"

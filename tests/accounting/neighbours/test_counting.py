@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.accounting.neighbours.counting import counting
+from congenial.accounting.neighbours.counting import counting, counting_all
 from congenial.invariants.written import resolve_invariant
 
 TREE = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2])
@@ -35,7 +35,6 @@ def test_a_record_adds_one_where_it_counts(counted):
     cost, rows = rng.random(n), rng.integers(-2, 3, (4, n)).astype(np.float64)
     assert lay.summed(cost) == pytest.approx(cost @ dense)
     assert lay.on_cells(rows) == pytest.approx(rows @ dense)
-    assert lay.of_all.tolist() == np.flatnonzero(dense.all(axis=1)).tolist()
 
 
 def test_cells_are_alike_if_their_records_add_the_same_to_fixed_values():
@@ -46,3 +45,11 @@ def test_cells_are_alike_if_their_records_add_the_same_to_fixed_values():
     assert first == second != third
     apart = invariant & cg.linear(np.array([[0.0, 0, 0, 2, 1, 0]]), [7.0])
     assert len(set(lay.alike(resolve_invariant(apart, 6, TREE)).tolist())) == 3
+
+
+@pytest.mark.parametrize("parents", [[-1], [-1, 0, 1, 2], [-1, 0, 1, 1], [-1, -1, 0], [1, -1, 1]])
+def test_entries_that_count_every_record_are_those_of_every_cell(parents):
+    for counted in (cg.Tree.from_parents(parents), TABLE, None):
+        n = len(parents) if counted is None else len(counted)
+        everywhere = counting(n, counted).dense().all(axis=1)
+        assert sorted(counting_all(n, counted).tolist()) == np.flatnonzero(everywhere).tolist()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from congenial.accounting.neighbours.counting import Counted, counting
+from congenial.accounting.neighbours.counting import Counted, counting_all
 from congenial.accounting.neighbours.joint_moves import check_neighbours
 from congenial.accounting.neighbours.leeway import with_implied
 from congenial.accounting.neighbours.single_moves import Neighbours
@@ -63,7 +63,7 @@ def in_records(
     fixed = resolved.pinned
     if neighbours == "substitute" and fixed.any():
         fixed = fixed.copy()
-        fixed[counting(resolved.n, counted).of_all] = False  # the number of records never changes
+        fixed[counting_all(resolved.n, counted)] = False  # the number of records never changes
     if change != 1.0:
         resolved = resolved.in_units(change)
     return Compared(resolved, counted, grid / change, fixed)

@@ -24,12 +24,6 @@ class Counting:
     cells: IntArray  # shape (k,): The entry of each cell, ascending.
     chain: IntArray  # shape (d, k): Entries that count a record in each cell; padded with -1.
 
-    @property
-    def of_all(self) -> IntArray:
-        """Entries that count every record."""
-        first = self.chain[:, 0]
-        return np.asarray(first[(self.chain == first[:, None]).all(axis=1) & (first >= 0)])
-
     def summed(self, cost: FloatArray) -> FloatArray:
         """Cost of a record in each cell: that of all entries that count it, shape (k,)."""
         return np.asarray(self.on_cells(cost[None, :])[0])
@@ -73,3 +67,16 @@ def counting(n: int, counted: Counted) -> Counting:
         cells = np.arange(n)
         return Counting(n, cells, cells[None, :])
     return Counting(n, counted.leaves, counted.chain)
+
+
+def counting_all(n: int, counted: Counted) -> IntArray:
+    """Return the entries that count every record."""
+    if not isinstance(counted, Tree):
+        chain = counting(n, counted).chain
+        first = chain[:, 0]
+        return np.asarray(first[(chain == first[:, None]).all(axis=1) & (first >= 0)])
+    found, below = list[int](), counted.roots
+    while below.size == 1:
+        found.append(int(below[0]))
+        below = np.flatnonzero(counted.parents == below[0])
+    return np.array(found, dtype=np.int64)

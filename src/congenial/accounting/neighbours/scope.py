@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from congenial.accounting.neighbours.counting import Counted, counting
+from congenial.accounting.neighbours.counting import Counted, counting_all
 from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
@@ -104,7 +104,7 @@ def all_records(same: BoolArray, counted: Counted, neighbours: Neighbours) -> li
     """Name the number of records if an entry counts them all, and take that entry off `same`."""
     if neighbours != "substitute" or not same.any():
         return []
-    total = counting(same.size, counted).of_all
+    total = counting_all(same.size, counted)
     found = [AllRecords()] if same[total].any() else []
     same[total] = False
     return found

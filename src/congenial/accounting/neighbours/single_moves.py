@@ -12,6 +12,8 @@ from congenial.accounting.neighbours.whole_sums import WholeArray, whole_sums
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.kernels.numerics import trees
+from congenial.kernels.numerics.trees import read_only
 from congenial.types import BoolArray, FloatArray, IntArray
 
 Neighbours = Literal["substitute", "add-remove"]
@@ -99,15 +101,9 @@ def costs_through(
         return np.where(resolved.pinned, -np.inf, worst)
     tree, climbs = counted, _climbs(cost, resolved, counted)
     # cost that remains from a node until its pair is complete
-    rest = np.full(len(tree), -np.inf)
-    for depth in range(tree.depth):
-        nodes = np.flatnonzero(tree.level == depth)
-        above = tree.parents[nodes]
-        best, runner = climbs.best[above], climbs.runner[above]
-        sibling = climbs.reach[np.where(best == nodes, runner, best)]
-        onward = np.where(above >= 0, rest[above] + cost[above], -np.inf)
-        blocked = (above >= 0) & resolved.pinned[above]
-        rest[nodes] = np.maximum(sibling, np.where(blocked, -np.inf, onward))
+    rest = np.empty(len(tree))
+    found = climbs.reach, climbs.best, climbs.runner
+    trees.complete(*climbs.shape, *found, rest)
     return np.asarray(climbs.reach[:-1] + rest)
 
 
@@ -161,35 +157,26 @@ def _groups(lay: Counting, resolved: ResolvedInvariant) -> tuple[IntArray, IntAr
 
 @dataclass(frozen=True)
 class _Climbs:
-    """The costliest paths upwards from a leaf that meet no pinned node (climbs).
+    """The costliest paths upwards from a leaf that meet no pinned node (climbs), `trees.climb`."""
 
-    All arrays have shape (n + 1,). The last place of `best` and `runner` is that of the roots, and
-    -1, which stands for no child, finds the last place of `reach`, -inf.
-    """
-
-    reach: FloatArray  # Largest cost of a climb that ends at each node.
-    leaf: IntArray  # The leaf where this climb starts.
-    best: IntArray  # Child of each node at which the costliest climb ends.
-    runner: IntArray  # Child at which the second costliest climb ends.
+    # The parents, their order, the pinned nodes and the costs, as kernels take them.
+    shape: tuple[IntArray, IntArray, BoolArray, FloatArray]
+    # shapes (n + 1,): The last place of `best` and `runner` is that of the roots; that of `reach`
+    # is -inf, and -1, which stands for no child, finds it.
+    reach: FloatArray
+    leaf: IntArray
+    best: IntArray
+    runner: IntArray
 
 
 def _climbs(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> _Climbs:
-    """Find the costliest climbs by one pass from the leaves up."""
+    parents, order = read_only(tree.parents), read_only(tree.bottom_up)
+    pinned, costs = read_only(resolved.pinned), read_only(cost)
     reach = np.full(len(tree) + 1, -np.inf)
     leaf, best, runner = (np.full(len(tree) + 1, -1, dtype=np.int64) for _ in range(3))
-    for depth in range(tree.depth - 1, -1, -1):
-        nodes = np.flatnonzero(tree.level == depth)
-        starts = tree.is_leaf[nodes]
-        below = np.where(starts, 0.0, reach[best[nodes]])
-        leaf[nodes] = np.where(starts, nodes, leaf[best[nodes]])
-        reach[nodes] = np.where(resolved.pinned[nodes], -np.inf, below + cost[nodes])
-        order = nodes[np.lexsort((-reach[nodes], tree.parents[nodes]))]
-        parents = tree.parents[order]
-        new = np.concatenate(([True], parents[1:] != parents[:-1]))
-        best[parents[new]] = order[new]
-        follows = np.concatenate(([False], new[:-1])) & ~new
-        runner[parents[follows]] = order[follows]
-    return _Climbs(reach, leaf, best, runner)
+    leaves = read_only(tree.is_leaf)
+    trees.climb(parents, order, leaves, pinned, costs, reach, leaf, best, runner)
+    return _Climbs((parents, order, pinned, costs), reach, leaf, best, runner)
 
 
 def _worst_in_tree(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> WorstMove:

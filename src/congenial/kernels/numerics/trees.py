@@ -80,3 +80,43 @@ def mark_implied(parents, is_leaf, fixed, lo, below, implied):
         bound = np.ceil(lo[step * i])
         bounded = bound > -np.inf and not fixed[i] and not is_leaf[i]
         implied[i] = bounded and below[i] >= bound
+
+
+@njit()
+def climb(parents, bottom_up, is_leaf, pinned, cost, reach, leaf, best, runner):
+    """Find the costliest paths upwards from a leaf that meet no pinned node (climbs).
+
+    `reach` (n + 1,) gets the largest cost of a climb that ends at each node, -inf if there is none;
+    `leaf`, where it starts; `best` and `runner`, the children at which the two costliest climbs
+    end, the first ones of several; the last place is that of the roots. On entry, `reach` is -inf,
+    and the others are -1, which stands for no node. Nodes are visited in the order of `add_up`.
+    """
+    n = parents.size
+    for j in range(n):
+        v = bottom_up[j] if bottom_up.size else n - 1 - j
+        below = 0.0 if is_leaf[v] else reach[best[v]]
+        leaf[v] = v if is_leaf[v] else leaf[best[v]]
+        reach[v] = -np.inf if pinned[v] else below + cost[v]
+        above = parents[v] if parents[v] >= 0 else n
+        if best[above] < 0 or reach[v] >= reach[best[above]]:
+            runner[above] = best[above]
+            best[above] = v
+        elif runner[above] < 0 or reach[v] >= reach[runner[above]]:
+            runner[above] = v
+
+
+@njit()
+def complete(parents, bottom_up, pinned, cost, reach, best, runner, rest):
+    """Fill `rest` (n,) with the largest cost that a pair of climbs has beyond each node's climb.
+
+    Two climbs meet below a common parent, or end at two roots. The other arrays are those of
+    `climb`. -inf where no second climb meets the first.
+    """
+    n = parents.size
+    for j in range(n - 1, -1, -1):
+        v = bottom_up[j] if bottom_up.size else n - 1 - j
+        above = parents[v] if parents[v] >= 0 else n
+        other = runner[above] if best[above] == v else best[above]
+        rest[v] = reach[other]
+        if above < n and not pinned[above]:
+            rest[v] = max(rest[v], rest[above] + cost[above])
