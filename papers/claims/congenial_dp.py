@@ -236,8 +236,8 @@ def _disrupted(*, mandated: bool) -> Case:
 CLAIMS = (
     Claim(
         "Gong and Meng (2020), Theorem 2.1",
-        "For k-neighbours that conform, M* is private at (1 + gamma) k epsilon with gamma by "
-        "equation 2.5, which lies between 0 and 1.",
+        "If datasets that differ in k records both satisfy the invariant, M* loses at most (1 + "
+        "gamma) k epsilon, where equation 2.5 gives a gamma from 0 to 1.",
         "the paper",
         True,
         _theorem("bound"),
@@ -277,8 +277,8 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), Example 5.1, S* by equation 2.1",
-        "If every dataset satisfies the invariant, S* is the range of the query. Then M* loses "
-        "no more than M: gamma = 0.",
+        "If every dataset satisfies the invariant, M* is conditioned on all values of the query. "
+        "Then M* loses no more than M: gamma = 0.",
         "the paper, read otherwise",
         False,
         _trivial(all_outputs=False),
@@ -307,9 +307,9 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), section 5.1, gamma = -1/2 for add-remove neighbours",
-        "If a record moves by being removed and added, k = 2. Then equation 2.4 holds with "
-        "gamma = -1/2 and the epsilon of Example 4.1. M loses half of this epsilon at each of "
-        "the two steps.",
+        "If a record is removed and then added, k = 2. M loses half of the epsilon of Example 4.1 "
+        "at each step, so M* loses epsilon in all. With this epsilon, equation 2.4 gives gamma = "
+        "-1/2.",
         "the paper, read otherwise",
         True,
         _nominal(Fraction(-1, 2)),
@@ -325,8 +325,8 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), section 5.1, add-remove neighbours",
-        "Where a record moves by removing and adding it, M* loses exactly twice what M loses a "
-        "step: gamma = 0 for M's own loss.",
+        "If a record is removed and then added, and epsilon is M's loss at one step, M* loses "
+        "exactly 2 epsilon: gamma = 0.",
         "ours",
         True,
         _add_remove(2),
@@ -334,8 +334,8 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), section 5.1, disrupted and destroyed",
-        "A mandated sum of the records leaves no pair at distance 1, and none at all where it is "
-        "smallest or largest.",
+        "If records are numbers and their sum is mandated, no two datasets differ in exactly one "
+        "record. If the sum is the smallest or largest possible, no two datasets differ at all.",
         "ours",
         True,
         _disrupted(mandated=True),

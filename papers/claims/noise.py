@@ -154,8 +154,8 @@ def _same_normalizer(draws: Draws) -> str | None:
 CLAIMS = (
     Claim(
         "Two Views, Definition 3.1, by its letter",
-        "For additive noise, a mandated sum is an invariant: M(D) meets it almost surely where "
-        "f(D) does.",
+        "For additive noise, a mandated sum is an invariant: before any conditioning, M(D) meets "
+        "it almost surely if f(D) does.",
         "the paper, read otherwise",
         False,
         _literal_invariant,
@@ -204,8 +204,8 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, parallel equalities",
-        "Additive noise, given one of two values of a sum on which neighbours agree, is as "
-        "private as given each of them.",
+        "If neighbours agree on a sum, additive noise given that the sum has one of two values is "
+        "as private as given either value alone.",
         "ours",
         True,
         _parallel(agree=True),

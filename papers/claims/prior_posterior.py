@@ -230,8 +230,8 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), Definition 1.4 and equation 1.7",
-        "A suppressed release leaves the prior: by Dempster's rule, and under every law that "
-        "ignores the data.",
+        "If a release is suppressed, the posterior equals the prior, by Dempster's rule and under "
+        "every law that ignores the data.",
         "the paper",
         True,
         _suppressed(same=True),
@@ -239,7 +239,8 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), section 5.3, every rule",
-        "The posterior is the prior also where nothing is known of the law for each dataset.",
+        "The posterior equals the prior even if nothing is known of the release's law given each "
+        "dataset.",
         "ours: stronger",
         False,
         _suppressed(same=False),

@@ -209,9 +209,9 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2",
-        "If M given C and M given C' are epsilon-private, so is M given the union of the "
-        "disjoint sets C and C'. Tried with double geometric noise and both counts in the "
-        "union.",
+        "If M given C and M given C' are epsilon-private, so is M given the union of the disjoint "
+        "sets C and C'. Tried with double geometric noise, where the true counts of both "
+        "neighbours are in the union.",
         "the paper",
         False,
         _union_counts,
@@ -227,8 +227,8 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, exactly",
-        "The largest probability ratio given the union is, pair by pair, the larger over both "
-        "parts of the part's own ratio times the ratio of its shares.",
+        "For each pair of neighbours, multiply each part's largest ratio by the ratio of the "
+        "part's shares. The larger product is the largest ratio given the union.",
         "ours",
         True,
         _union_exactly(with_shares=True),
@@ -236,8 +236,8 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, exactly, with delta",
-        "At e^epsilon = f, delta given the union is the mean over both parts, by their shares s in "
-        "M(D), of the part's delta at f s'/s.",
+        "Let a part have the share s under D, and s' under D'. At e^epsilon = f, delta given the "
+        "union is the mean of the parts' deltas at e^epsilon = f s'/s, weighted by s.",
         "ours",
         True,
         _union_delta(with_shares=True),
@@ -245,8 +245,8 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, bound",
-        "Where the choice of the part is eta-private, M given the union is (epsilon + eta, "
-        "delta)-private.",
+        "If it is eta-private which of the parts a release is in, M given the union is (epsilon + "
+        "eta, delta)-private.",
         "ours",
         True,
         _union_bound(charged=True),

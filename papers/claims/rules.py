@@ -260,8 +260,8 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, after Lemma 3.6, I(P', P) by section 2",
-        "With its arguments in that order the divergence of section 2 is infinite for every law on "
-        "C where P(C) < 1, so that it singles out none.",
+        "With the arguments in the order I(P', P), the divergence of section 2 is infinite for "
+        "every law on C if P(C) < 1. So it selects no law.",
         "ours",
         True,
         _swapped(arguments=True),
@@ -277,8 +277,9 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, after equation 1, general imaging",
-        "A homomorphic rule that leads into C and fixes its worlds is imaging, where imaging may "
-        "share out a world among several.",
+        "Take a rule that maps mixtures to mixtures, gives only worlds in C, and does not change "
+        "worlds of C. It is imaging, if imaging may divide a world's probability among several "
+        "worlds.",
         "the paper",
         True,
         _only_imaging(linear=True, points=False, general=True),
@@ -286,16 +287,16 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, after equation 1, one closest world each",
-        "A homomorphic rule that leads into C and fixes its worlds is imaging by equation 1, with "
-        "one closest world each.",
+        "Take a rule that maps mixtures to mixtures, gives only worlds in C, and does not change "
+        "worlds of C. It is imaging by equation 1, with one closest world each.",
         "the paper, read otherwise",
         False,
         _only_imaging(linear=True, points=False, general=False),
     ),
     Claim(
         "Two Views, after equation 1, point masses",
-        "A homomorphic rule that leads into C, fixes its worlds and sends a point mass to a point "
-        "mass is imaging by equation 1.",
+        "Take a rule that maps mixtures to mixtures and single worlds to single worlds, gives only "
+        "worlds in C, and does not change worlds of C. It is imaging by equation 1.",
         "ours: corrected",
         True,
         _only_imaging(linear=True, points=True, general=False),

@@ -273,8 +273,8 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Lemma 3.8, commuting h",
-        "h after M, moved into C, has the law of h after M_C where h commutes with finding the "
-        "closest point.",
+        "If h commutes with finding the closest point, h after M, moved into C, has the law of h "
+        "after M_C.",
         "ours",
         True,
         _law_of_proof(commuting=True),

@@ -159,7 +159,7 @@ def run(seed: int, effort: float) -> Study:
                 "What one pinned total costs",
                 lambda canvas: _draw(canvas, costs),
                 size=(8.0, 3.6),
-                note="The bound on γ belongs to a loss of ln(2 exp(ε) - 1).",
+                note="The bound on γ is ln(2 exp(ε) - 1)/ε - 1.",
             ),
         ),
         tuple(_topic(verdicts, items) for items in _TOPICS),
@@ -194,9 +194,9 @@ def _claims(verdicts: dict[str, Verdict], controls: dict[str, Verdict]) -> Exhib
             "paper's words. Denies it: the paper says that it does not hold in general. Ours: "
             "this study adds it. Corrected: it corrects a statement or a second meaning. Stronger: "
             "it claims more than a paper.",
-            "The last column is for a variant that is known to be false, such as conditioning "
-            "instead of imaging, or one without a condition. It counts the cases in which the same "
-            "trial refutes this variant.",
+            "The last column is for a variant that is known to be false, such as the statement "
+            "with conditioning in the place of imaging, or without one of its conditions. It "
+            "counts the cases in which the same trial refutes this variant.",
         ),
     )
 
@@ -251,8 +251,9 @@ def _table_1(verdicts: dict[str, Verdict]) -> Exhibit:
         ("operator", "property", "printed", "found", "claim"),
         tuple(rows),
         (
-            "If a mark of the paper means two things, each has a row.",
-            "Under linear equalities, privacy means epsilon with delta 0, and f(D) and f(D') in C.",
+            "If a mark of the paper means two things, each has a row of its own.",
+            "Under linear equalities, privacy is by epsilon alone (delta is 0), and the true "
+            "counts of both neighbours satisfy the equalities.",
         ),
     )
 
@@ -378,9 +379,10 @@ def _postulates(seed: int, cases: int) -> Exhibit:
         ("rule", *POSTULATES),
         tuple((name, *(found.get((name, p), "met") for p in POSTULATES)) for name in rules),
         (
-            f"Each rule was tried on {cases} random beliefs. Each belief has a reserve: beliefs to "
-            "fall back on if it excludes the news. A cell has the shortest breach found.",
-            f"Screened revision accepts no news that excludes all of its core, {_set(CORE)}.",
+            f"Each rule was tried on {cases} random beliefs. Each belief has a reserve, which "
+            "replaces it if the belief excludes the news. A cell has the shortest case found that "
+            "breaks the postulate.",
+            f"Screened revision refuses news that excludes every world of its core, {_set(CORE)}.",
         ),
     )
 
@@ -491,7 +493,8 @@ def _on_costs(costs: dict[tuple[float, int, int], CostOfBounds]) -> str:
         "**What bounds cost.** The loss for one record is (1 + γ) ε, where ε is the loss of the "
         "noise. With one exact total and no negative cell, γ was enumerated for "
         f"{len(costs)} combinations of ε, cells and total. The loss "
-        f"{'never' if within else 'somewhere'} exceeds ln(2 exp(ε) - 1), which is a bound on γ. "
+        f"{'never' if within else 'somewhere'} exceeds ln(2 exp(ε) - 1), so γ "
+        f"{'never' if within else 'somewhere'} exceeds ln(2 exp(ε) - 1)/ε - 1. "
         f"The γ nearest to its bound is {100 * share:.1f}% of it, at ε = {most[0]:g}, {most[1]} "
         f"cells and total {most[2]}."
     )

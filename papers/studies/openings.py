@@ -98,9 +98,9 @@ WORDS = {
         "agree. *Effective draws* are the number of independent draws of the same precision."
     ),
     "worlds": (
-        "**M** is a mechanism and C the set of values that satisfy the invariant. *M given C* and "
-        "*M\\** are M by conditioning on C, and *M_C* is its image in C. **h** is a function, and "
-        "*h after M* is h of M's release. *Worlds* are possible values."
+        "**M** is a mechanism and C the set of values that satisfy the invariant. *M given C* is M "
+        "conditioned on C, which Gong and Meng write *M\\**. *M_C* is the image of M in C. **h** "
+        "is a function, and *h after M* is h of M's release. *Worlds* are possible values."
     ),
     "private": (
         "**As private as** compares two mechanisms: the first loses no more than the second. A "
@@ -282,8 +282,8 @@ def _bureau(tables: Tables) -> str:
 
 OPENINGS = {
     "taxi": Opening(
-        "With the same noise, are the errors of taxi trips smaller by exact conditioning or by L2 "
-        "imaging? Does the paper's Markov chain give the errors that it prints?",
+        "With the same noise, does exact conditioning or L2 imaging have the smaller errors of "
+        "taxi trips? Does the paper's chain give the errors that the paper prints?",
         _taxi,
         (
             *("papers", "conditioning", "imaging", "norms", "nnl2", "topdown", "epsilon"),
@@ -300,8 +300,8 @@ OPENINGS = {
         ),
     ),
     "two-bin": Opening(
-        "Two counts have an exact total: are the means, variances and privacy losses right that "
-        "Gong and Meng (2020) print?",
+        "Two counts have an exact total: are the means, variances and losses that Gong and Meng "
+        "(2020) print right?",
         _two_bin,
         ("papers", "conditioning", "imaging", "norms", "loss", "gamma", "geometric"),
     ),

@@ -104,8 +104,8 @@ def run(seed: int, effort: float) -> Study:
             lambda c: _boxes(c, found),
             size=(8.0, 3.8),
             note=(
-                f"A box has the middle half of {len(simulated)} simulated tables, and its lines "
-                "reach to the least and the largest distance."
+                f"Each of {len(simulated)} simulated tables gives a mean distance. A box spans the "
+                "middle half of these distances, and its lines reach to the least and the largest."
             ),
         ),
         Figure(
@@ -178,9 +178,9 @@ def _rate_table(rates: list[Rates]) -> Exhibit:
         ("reading", "proposal ε", "accepted", "standard error"),
         rows,
         (
-            "The confidential table is that of the paper's Table 1. The states of the chain are "
-            "exact draws. Proposals are drawn from the paper's law, and change the cells that the "
-            "paper lets them change.",
+            "The confidential table is that of the paper's Table 1. Each proposal starts from an "
+            "exact draw, as in a chain that has converged. Proposals are drawn from the paper's "
+            "law, and change the cells that the paper lets them change.",
         ),
     )
 
@@ -202,7 +202,7 @@ def _chain_table(chains: list[FloatArray], steps: int) -> Exhibit:
         f"Share of proposals that short chains accept, proposal at ε = {TILDE:g}",
         ("reading", "chains", "steps a chain", "least", "mean", "most"),
         rows,
-        ("All steps of a chain count. Its start depends on the exact totals alone.",),
+        ("No first steps are left out. A chain's start depends on the exact totals alone.",),
     )
 
 
@@ -239,8 +239,9 @@ def _trace_table(traces: list[Trace]) -> Exhibit:
         rows,
         (
             "Cells are at least 0, and the noise has scale 2. Effective draws are those of all "
-            "chains together. The bound is that of one chain from its start. Exact draws are "
-            "independent.",
+            "chains together. The bound is on the total variation distance between the law of one "
+            "chain's last state, given its start, and the exact law. A bound of 1 says nothing. "
+            "Exact draws are independent.",
         ),
     )
 
@@ -279,14 +280,16 @@ def _on_distances(found: list[Distances]) -> tuple[str, ...]:
     exact, chain = by["exact, ε = 0.5"], by["Algorithm 1, ε = 0.5"]
     fine, coarse, nnl2 = by["noise, ε = 1"], by["noise, ε = 0.5"], by["NNL2, ε = 1"]
     return (
-        "**Figure 1.** With noise at ε = 0.5, releases by exact conditioning have a mean distance "
-        f"of {exact[0]:.1f} (L1) and {exact[1]:.2f} (L2) from their tables. The distance of the "
-        f"noise itself is {coarse[0]:.1f} and {coarse[1]:.2f} at ε = 0.5, and {fine[0]:.1f} and "
-        f"{fine[1]:.2f} at ε = 1. So the distance by conditioning is between the two, as in the "
-        "paper's box plots. The distance by NNL2 at ε = 1 is near that of its own noise: "
-        f"{nnl2[0]:.1f} and {nnl2[1]:.2f}. Algorithm 1 is the paper's Markov chain. It is made to "
-        f"draw from the same law as exact conditioning, and its distances are {chain[0]:.1f} and "
-        f"{chain[1]:.2f}.",
+        "**Figure 1.** Here and below, the ε of noise is for one cell: its scale is 1/ε. A "
+        "substituted record changes two cells, so its ε is twice this. With noise at ε = 0.5, "
+        f"releases by exact conditioning have a mean distance of {exact[0]:.1f} (L1) and "
+        f"{exact[1]:.2f} (L2) from their tables. The distance of the noise itself is "
+        f"{coarse[0]:.1f} and {coarse[1]:.2f} at ε = 0.5, and {fine[0]:.1f} and {fine[1]:.2f} at ε "
+        "= 1. So the distance by conditioning is between those of the noise at ε = 1 and at ε = "
+        "0.5, as in the paper's box plots. The distance by NNL2 at ε = 1 is near that of its own "
+        f"noise: {nnl2[0]:.1f} and {nnl2[1]:.2f}. Algorithm 1 is the paper's Markov chain. It is "
+        "made to draw from the same law as exact conditioning, and its distances are "
+        f"{chain[0]:.1f} and {chain[1]:.2f}.",
     )
 
 
@@ -359,9 +362,9 @@ def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
                 (AT_FINAL, f"conditioning, final ε = {FINAL:g}, as NNL2"),
             )
         ),
-        "With the same noise, conditioning has the smaller error. But bounds add to the ε that it "
-        f"states for a cell: this is {cost_of_bounds(1.0):.2f} times that of the noise at ε = 1, "
-        f"and {cost_of_bounds(0.5):.2f} times at ε = 0.5. The ε of NNL2 is that of its noise, "
+        "With the same noise, conditioning has the smaller error. But bounds add to the ε of "
+        f"conditioning: for a cell, it is {cost_of_bounds(1.0):.2f} times the ε of the noise at ε "
+        f"= 1, and {cost_of_bounds(0.5):.2f} times at ε = 0.5. The ε of NNL2 is that of its noise, "
         f"{FINAL:g} for a record. In the last row, conditioning has wider noise, so that its final "
         f"ε is also {FINAL:g}.",
         "**California.** The Census Bureau's own release of a county's table has a mean L1 error "

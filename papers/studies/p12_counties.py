@@ -86,7 +86,14 @@ def by_population(source: Randomness, effort: float, apart: Randomness) -> Exhib
     return Exhibit(
         "counties",
         "Real counties: error of one release of each",
-        ("population", "counties", "cells of 5 or fewer", "method", "mean L1", "standard error"),
+        (
+            "population",
+            "counties",
+            "share of cells with 5 people or fewer",
+            "method",
+            "mean L1",
+            "standard error",
+        ),
         tuple(rows),
         ("Table P12 of the 2010 Census. Each class has a fifth of the counties.",),
     )

@@ -121,8 +121,9 @@ def findings(equal: Exhibit) -> tuple[str, ...]:
     """State which method serves better at equal privacy."""
     shown = as_rows(with_errors(equal), DIGITS)
     return (
-        "**Which method has smaller errors at equal privacy?** If only the three totals are exact, "
-        "conditioning adds nothing to ε. If also no cell may be negative, conditioning needs wider "
-        "noise for the same final ε. These are mean L1 distances of a release from its "
-        f"confidential table:\n\n{shown}",
+        "**Which method has smaller errors at equal privacy?** The three totals are females, "
+        "males, and people of 18 and over. If only these are exact, conditioning adds nothing to "
+        "ε. If also no cell may be negative, conditioning needs wider noise for the same final ε. "
+        "These are mean L1 distances of a release from its confidential table, ± one standard "
+        f"error:\n\n{shown}",
     )

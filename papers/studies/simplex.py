@@ -109,9 +109,9 @@ def _exact_table() -> Exhibit:
         ),
         tuple(rows),
         (
-            "Imaging takes the closest real point in L2: it subtracts the mean of the noise from "
-            "each cell. With Gaussian noise of one variance, conditioning and imaging have the "
-            "same law, so the ratio is 1 for every n.",
+            "Imaging takes the closest table in L2, without rounding to integers: it subtracts the "
+            "average noise of the cells from each cell. With Gaussian noise of one variance, "
+            "conditioning and imaging have the same law, so the ratio is 1 for every n.",
         ),
     )
 
@@ -138,7 +138,8 @@ def _check_table(seed: int, draws: int) -> Exhibit:
             )
     return Exhibit(
         "checks",
-        "Double geometric noise: the formula, the exact marginal of `condition`, and its draws",
+        "Double geometric noise: the variance of a cell by conditioning, from the formula, from "
+        "the exact marginal of `condition`, and from its draws",
         ("scale", "n", "formula", "exact marginal", "draws"),
         tuple(rows),
         (f"The draws of a row have about {draws} values, all cells together.",),
@@ -218,7 +219,8 @@ def _bounded_table() -> Exhibit:
             "Errors are exact means over the cells. Both methods have the same noise, except in "
             "the last column. Bounds add to the epsilon of conditioning (proofs/inequalities.md), "
             "but not to that of imaging. In the last column, imaging has less noise, so that both "
-            "have the same epsilon.",
+            "have the same epsilon. For two cells, the epsilon of conditioning is its exact loss; "
+            "for three, it is a bound.",
         ),
     )
 
@@ -247,24 +249,24 @@ def _on_conjecture(exact: Exhibit) -> tuple[str, ...]:
     last = SIZES[-1]
     return (
         "Section 4 of Two Views has n counts (cells) with Laplace noise of scale λ and one exact "
-        "sum. With λ = 1, the variance of a cell is "
-        f"{laplace[2][0]:.4g} by conditioning and {laplace[2][1]:.4g} by imaging for n = 2, and "
-        f"{laplace[3][0]:.4g} and {laplace[3][1]:.4g} for n = 3. The paper conjectures that "
-        "conditioning has the smaller variance for every n. **The conjecture is true.** The "
-        "variance by imaging is 2λ²(1 − 1/n), and by conditioning λ²(2n − 1)(n − 1)/(n(n + 1)), "
-        "which is (2n − 1)/(2n + 2) times that of imaging. The mean absolute error by conditioning "
-        "is λ(1 − 1/n), which is also proved to be smaller. proofs/simplex-variance.md proves "
-        "more, for any linear equalities and for independent noise that is a scale mixture of "
-        "Gaussians: a Gaussian of random variance, such as Laplace, logistic and Student's noise. "
-        "Then conditioning has at most the variance of every weighted L2 image.",
+        f"sum. With λ = 1, the variance of a cell is {laplace[2][0]:.4g} by conditioning and "
+        f"{laplace[2][1]:.4g} by imaging for n = 2, and {laplace[3][0]:.4g} and "
+        f"{laplace[3][1]:.4g} for n = 3. The paper conjectures that conditioning has the smaller "
+        "variance for every n. **The conjecture is true.** The variance by imaging is 2λ²(1 − "
+        "1/n), and by conditioning λ²(2n − 1)(n − 1)/(n(n + 1)), which is (2n − 1)/(2n + 2) times "
+        "that of imaging. The mean absolute error by conditioning is λ(1 − 1/n), which is also "
+        "proved to be smaller than that by imaging. proofs/simplex-variance.md proves more: under "
+        "any linear equalities, conditioning has at most the variance of every weighted L2 image. "
+        "The noise must be independent, and a Gaussian of random variance, such as Laplace, "
+        "logistic or Student's noise.",
         "The gain is large for few cells and small for many: the ratio of variances is "
         f"{laplace[2][2]:.3f} for n = 2, {laplace[10][2]:.3f} for n = 10 and "
         f"{laplace[last][2]:.4f} for n = {last}. Releases use double geometric noise, whose ratio "
-        f"is smaller still: {fine[2][2]:.3f}, {fine[10][2]:.3f} and {fine[last][2]:.4f} at "
-        f"scale {SCALES[0]:g}. Its formula has Legendre polynomials. In all {len(ratios)} rows of "
-        f"the first table, the ratio of variances is between {min(ratios):.4f} and "
-        f"{max(ratios):.4f}. The ratio of mean absolute errors is between {min(errors):.4f} and "
-        f"{max(errors):.4f}.",
+        f"is smaller still: {fine[2][2]:.3f}, {fine[10][2]:.3f} and {fine[last][2]:.4f} at scale "
+        f"{SCALES[0]:g}. The formula for its variance by conditioning has Legendre polynomials. In "
+        f"all {len(ratios)} rows of the first table, the ratio of variances is between "
+        f"{min(ratios):.4f} and {max(ratios):.4f}. The ratio of mean absolute errors is between "
+        f"{min(errors):.4f} and {max(errors):.4f}.",
     )
 
 
@@ -300,11 +302,11 @@ def _on_bounds(bounded: Exhibit) -> str:
     return (
         "If no cell may be negative, no proof says which error is smaller. With the same noise, "
         f"conditioning has the smaller mean squared error in {better} of {len(rows)} cases. But "
-        "the bounds add to its ε. At the same final ε it has the smaller error in "
+        "the bounds add to its ε. At the same final ε, conditioning has the smaller error in "
         f"{still} of {len(rows)}. An example is the table {name}. With the same noise, the error "
         f"is {first[0]:.4g} by conditioning, at ε = {first[2]:.4g}, and {first[1]:.4g} by imaging, "
         f"at ε = {first[3]:.4g}. With less noise, imaging has ε = {first[2]:.4g} and the error "
-        f"{first[4]:.4g}."
+        f"{first[4]:.4g}. [p12](p12.md) compares tables of more cells."
     )
 
 

@@ -120,8 +120,9 @@ def _table_two() -> Exhibit:
         (
             "The noise has scale 2 in each bin. Variances with Laplace noise are integrals of the "
             "densities below. Variances with integer (double geometric) noise are sums over its "
-            "law. Means are sums over integer noise from -4 to 4 in each bin. The printed mean for "
-            "L2 is s̄, read as the average of both counts.",
+            "law. Means are sums over integer noise from -4 to 4 in each bin; noise is symmetric, "
+            "so more of it leaves the means the same. The printed mean for L2 is s̄, read as the "
+            "average of both counts.",
         ),
     )
 
@@ -294,9 +295,10 @@ def _on_table_two(table: Exhibit) -> tuple[str, ...]:
         "If the L2 image is rounded to integers, its variance is "
         f"{_number(table.rows[-1][5]):.4g}.",
         "The printed mean of the L2 image is not right. The right mean of each bin is its own "
-        "count, but Table 2 prints one value, s̄, for both bins. The text does not define s̄. If s̄ "
-        f"means the average of the counts {COUNTS[0]} and {COUNTS[1]}, it is {_number(l2[1]):.4g}, "
-        f"but the first bin's mean is {_number(l2[2]):.4g}. No release in the table is biased.",
+        "count, but Table 2 prints one value, s̄, for both bins. The text does not define s̄. If "
+        f"s̄ means the average of the counts {COUNTS[0]} and {COUNTS[1]}, it is "
+        f"{_number(l2[1]):.4g}, but the first bin's mean is {_number(l2[2]):.4g}. In truth, no "
+        "release of the table is biased.",
     )
 
 
@@ -312,11 +314,11 @@ def _on_losses(losses: Exhibit) -> tuple[str, ...]:
         "ε/(2 max(β, 1 − β)). The largest log ratio of densities found agrees "
         f"with it to a relative {off:.1e}. proofs/l1-two-bins.md has a proof in two lines, "
         "and `congenial.image(..., beta=...)` states this loss.",
-        "**For integer noise this loss is too small.** For β between 1/2 and 1 the loss "
-        f"is larger in {past} of {len(over)} rows, by up to {100 * (worst - 1):.0f}% "
-        f"({row[0]}, ε = {_number(row[1]):g}: {_number(row[5]):.4g} instead of "
-        f"{_number(row[2]):.4g}). For integer noise congenial therefore states the loss of the "
-        "noise itself, except for β = 0 and β = 1.",
+        "**For integer noise this loss is too small.** For β between 1/2 and 1 the loss is larger "
+        f"in {past} of {len(over)} rows, by up to {100 * (worst - 1):.0f}% ({row[0]}, ε = "
+        f"{_number(row[1]):g}: {_number(row[5]):.4g} instead of {_number(row[2]):.4g}). For "
+        "integer noise congenial therefore states ε, the loss of the noise itself, except for β = "
+        "0 and β = 1, where the printed loss is right.",
     )
 
 
@@ -326,10 +328,11 @@ _EDGES = (f"L1, beta {BETAS[0]:g}", f"L1, beta {BETAS[-1]:g}")
 def _on_theorem(theorem: Exhibit) -> str:
     good, steep, rising = theorem.rows
     return (
-        "Theorem A.1 bounds the log ratio of two densities, on two conditions. The theorem held "
-        f"for all {good[1]} random functions that meet both. Of {steep[1]} functions that fall too "
-        f"fast, {steep[2]} exceed its bound. Of {rising[1]} functions that rise in places, "
-        f"{rising[2]} exceed it. So both conditions are needed."
+        "Theorem A.1 bounds the log ratio of two densities on two conditions: the log density is a "
+        "function of the norm that never rises, and it does not fall faster than a given rate. The "
+        f"bound held for all {good[1]} random functions that meet both. Of {steep[1]} functions "
+        f"that fall too fast, {steep[2]} exceed its bound. Of {rising[1]} functions that rise in "
+        f"places, {rising[2]} exceed it. So both conditions are needed."
     )
 
 

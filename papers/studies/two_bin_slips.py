@@ -39,7 +39,8 @@ def slip_table() -> Exhibit:
     ]
     return Exhibit(
         "slips",
-        f"Slips of the text (epsilon {EPSILON:g}, beta {BETA:g} where they enter)",
+        "Slips of the text. Where a value depends on epsilon or beta, these are "
+        f"{EPSILON:g} and {BETA:g}",
         ("where, and what is printed", "what is computed", "as printed", "right"),
         tuple(rows),
         (
