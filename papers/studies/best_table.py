@@ -166,22 +166,23 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
         "share of epsilon at each level. Neighbours differ by one substituted record. The root is "
         "published exactly, and no count may be negative. A plan with `method.name = 'posterior'` "
         "releases the table of least expected error if its `method.loss` is `l1`, the default. The "
-        "best projection is the best of imaging and TopDown. Conditioning has wider noise, because "
-        "bounds add to its epsilon. Conditioning is left out if there are many leaves. So is a "
-        "second posterior, whose prior treats leaves as independent.",
+        "best projection is the best of imaging and TopDown. Released intervals are intervals "
+        "around the measurements. Conditioning has wider noise, because bounds add to its epsilon. "
+        "Some tables also have a second posterior, whose prior treats leaves as independent. With "
+        "many leaves, it is left out, and so is conditioning.",
         *(_told(world, made) for world, made in found),
         _overview(shown),
         *(_told_of_laws(world, table) for world, table in known),
         "The prior of the table of least expected error treats the parts of a node alike, except "
         "for their expected shares of the node. Small counts are therefore moved towards the "
-        "counts beside them. The errors of small counts are then often much smaller, but those of "
-        "some size classes are larger. A projection with a smaller error at one level may have a "
-        "larger error at another level, as the paragraphs above say.",
+        "counts beside them. Small counts then often have much smaller errors, but some sizes have "
+        "larger ones. A projection with a smaller error at one level may have a larger one at "
+        "another, as said above.",
         "An interval around the measurement has the stated coverage for every true count. A "
         "posterior's interval is shorter on average. It has the stated coverage on average over "
-        "counts like those of its prior, but not in every size class, because counts that are "
-        "larger than most counts beside them are moved down. For this reason, releases have "
-        "intervals around the measurements.",
+        "counts like those of its prior. In some size classes it has less, since counts that "
+        "differ much from those beside them are moved towards these. So releases have intervals "
+        "around the measurements.",
     )
     title = "The table of least expected error, beside other methods"
     return Study("best-table", title, findings, tuple(tables), (figure,))
@@ -247,15 +248,15 @@ def _told(world: World, made: Replicates) -> str:
     by_size = ""
     if larger:
         by_size = (
-            f" Its error is larger in {len(larger)} of {classes} pairs of a size class and an "
-            f"epsilon, too. Most: {sizes}."
+            f" By size, its error is larger by more than two standard errors in {len(larger)} of "
+            f"{classes} pairs of a class and an epsilon. The largest: {sizes}."
         )
     return (
         f"**{world.title[0].upper()}{world.title[1:]}.** The table of least expected error has a "
-        "larger error than the best projection, by more than two standard errors, in "
-        f"{len(above)} of {cases} pairs of a level and an epsilon{where}.{by_size} Released "
-        f"intervals of 90% contain the true count for at least {min(held):.1%} of the counts of "
-        f"every size class{_short(short)}. For counts above 0 and noise of scale {_COARSE:g} or "
+        f"larger error than the best projection, by more than two standard errors, in {len(above)} "
+        f"of {cases} pairs of a level and an epsilon{where}.{by_size} Released intervals of 90% "
+        f"contain the true count for at least {min(held):.1%} of the counts of every size "
+        f"class{_short(short)}. In the size classes above 0, with noise of scale {_COARSE:g} or "
         f"more, they contain it for at most {max(above_zero):.1%}."
     )
 
@@ -301,8 +302,8 @@ def _traded(world: World, found: Found, at: int, best: str) -> str:
     if ratio[most] <= 1.0:
         return f" (the best projection is {best})"
     return (
-        f" (the best projection, {best}, has {ratio[most]:.2f} times the table's error by "
-        f"{world.level_names[most]})"
+        f" (the best projection there is {best}; its error by {world.level_names[most]} is "
+        f"{ratio[most]:.2f} times that of the table)"
     )
 
 
@@ -356,8 +357,8 @@ def _told_of_laws(world: World, table: Exhibit) -> str:
         f"**The gain that a prior can have: {world.title}.** Divide the {leaf}s into {_CLASSES} "
         f"classes, by the true mean of a {leaf} and its siblings. Suppose that the law of the true "
         f"counts of each class were known. From a {leaf}'s own measurement, the least error would "
-        f"then be {gains} than that of the best projection. No prior that treats the counts of a "
-        "class alike gains more from that measurement alone."
+        f"then be, beside that of the best projection, {gains}. No prior that treats the counts of "
+        "a class alike gains more from that measurement alone."
     )
 
 

@@ -258,12 +258,12 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
         "(2022), and lists its choices where the article says nothing. PIQP solves its quadratic "
         "programmes, and HiGHS its roundings.",
         "The example divides the budget of a level equally among its margins. So the noise of a "
-        "total has the same scale as that of a single cell. The measured cells contain information "
-        "about the totals, too, which a pass that fixes totals first does not use. Larger shares "
-        "of the budget for totals were not tried.",
+        "total has the same scale as that of a single cell. The measured cells also say something "
+        "about the totals. A pass that fixes totals first does not use this. Larger shares of the "
+        "budget for totals were not tried.",
         *(_told(world, one) for world, one in found),
-        "Times are elapsed times, and differ from run to run. One pass runs on several threads, "
-        "and two passes run in a single process, so the times do not compare equal resources.",
+        "Times are elapsed times, and differ from run to run. One pass uses several threads, and "
+        "two passes use one, so the times do not compare equal resources.",
     )
     tables = [_errors(world, one) for world, one in found]
     rows: list[tuple[Cell, ...]] = []
@@ -317,9 +317,10 @@ def _told(world: World, found: Found) -> str:
     smaller = [g for g in range(len(differ)) if differ[g] < -_BEYOND * error[g]]
     larger = [g for g in range(len(differ)) if differ[g] > _BEYOND * error[g]]
     text = (
-        f"**{world.title}.** A group of counts is one margin at one level, or one size of blocks. "
-        f"By more than two standard errors, two passes have larger errors than one pass in "
-        f"{len(larger)} of {len(differ)} groups, and smaller errors in {len(smaller)}"
+        f"**{world.title}.** A group of counts is one margin at one level, or the counts of one "
+        "size in a margin of the blocks. By more than two standard errors, two passes have larger "
+        f"errors than one pass in {len(larger)} of {len(differ)} groups, and smaller errors in "
+        f"{len(smaller)}"
     )
     if smaller:
         mean = np.maximum(found.error[OURS].mean(axis=0), 1e-12)

@@ -60,7 +60,8 @@ def run(
         "prior is right, leaves with the same estimate have this estimate as the mean of their "
         "true counts. Therefore bias by decile of the estimate shows whether a prior is good.",
         "A release by conditioning can be closer to the true counts than the best estimate from "
-        "measurements. Its noise has another law, under which the noise adds up.",
+        "measurements. The noise of conditioning has another law than that of measurements: it "
+        "adds up.",
         "A posterior has its stated coverage on average over counts like those of its prior. "
         "Coverage differs between classes of the true count, because estimates, above all small "
         "ones, are moved towards counts that are likely under the prior. Coverage by class of the "

@@ -50,9 +50,9 @@ def figures(shown: dict[str, tuple[Exhibit, ...]]) -> tuple[Figure, Figure]:
             lambda c: _draw_bias(c, shown),
             size=(9.0, 1.8 + 4.0 * count),
             note=(
-                "Methods with similar estimates share a column of panels. All bars of a line are "
-                "as long as 2 of its largest standard errors. Values outside a panel are written "
-                "in it."
+                "Methods with similar estimates share a column of panels. All bars of a line have "
+                "the same length, twice the largest standard error of that line. A value that does "
+                "not fit a panel is written as a number."
             ),
         ),
     )

@@ -25,14 +25,15 @@ _WHOLE, _COUNTY = 0.05, "53067"
 _MOST_WORKERS = 8
 METHODS = (
     'Conditioning draws its own releases, of two kinds: in "adds up", counts only add up; in "≥ 0 '
-    'too", no count is negative either. All other methods get the same measurements. Error '
-    "margins are exact for conditioning without bounds and for measurements, because the law of "
-    "their errors is known. For L2 imaging, they are those of a normal law, whose variance is that "
-    "of simulated images. For conditioning on bounds, for L2 imaging with no negative count and "
-    "for TopDown, no error margins are proved. For these the study takes the error margins of the "
-    "same method without bounds or, for TopDown, those of one measurement. Two more methods start "
-    "from releases that were conditioned on bounds: the posterior by `read_release`, whose prior "
-    "is fitted to the released counts, and inversion"
+    'too", no count is negative either. Imaging, TopDown and the posteriors "flat" and "fitted" '
+    "all get "
+    "the same measurements. Error margins are exact for conditioning without bounds and for "
+    "measurements, because the law of their errors is known. For L2 imaging, they come from a "
+    "normal law, with a variance from simulated images. For conditioning on bounds, for L2 imaging "
+    "with no negative count and for TopDown, no error margins are proved. For these the study "
+    "takes the error margins of the same method without bounds or, for TopDown, those of one "
+    "measurement. Two more methods start from releases that were conditioned on bounds: the "
+    "posterior by `read_release`, whose prior is fitted to the released counts, and inversion"
 )
 
 
@@ -120,8 +121,8 @@ def told(name: str, made: tuple[Tally, ...]) -> str:
     by = {tally.method: tally for tally in made}
     shown = as_rows(overview(tables(name, name, made)), DIGITS)
     return (
-        f'**On {name}.** Rows "conditioning, adds up" and "measurements" have the coverage of '
-        "exact error margins. The first three columns are coverage: in the size of true count "
+        f'**On {name}.** The error margins of rows "conditioning, adds up" and "measurements" are '
+        "exact. The first three columns are coverage: in the size of true count "
         "where it is lowest, in the size where it is highest, and over all leaves. The error is "
         "the mean absolute error of a leaf. The last three columns are bias: of the tenth with the "
         "largest true counts, of the tenth with the largest estimates, and of the tenth by "

@@ -54,24 +54,25 @@ WORDS = {
     "measurements": "**Measurements** are noisy counts before any invariant is imposed.",
     "posterior": (
         "**The posterior** is the law, or probability distribution, of the true counts given the "
-        "measurements. It needs a *prior*: their law before the noisy counts are seen. A prior is "
-        "flat, or it is fitted to the noisy counts."
+        "measurements. It needs a *prior*: the law of the true counts before the noisy counts are "
+        "seen. A prior is flat, or it is fitted to the noisy counts."
     ),
     "best table": (
         "**The table of least expected error** has the least expected absolute error under the "
         "posterior, among all tables of integers that satisfy the invariants."
     ),
     "margins": (
-        "An **error margin** is a number that the error does not exceed with at least a stated "
-        "probability, such as 90%."
+        "With at least a stated probability, such as 90%, the error is at most the **error "
+        "margin**."
     ),
     "coverage": (
         "**Coverage** is the share of intervals that contain their true count. A *size* or *class* "
         "of counts is a range, such as 10 to 99."
     ),
     "inversion": (
-        "**Inversion** gives intervals for releases by conditioning on bounds. Their coverage [is "
-        "proved](../decisions/0018-intervals-by-inversion.md) for all true counts."
+        "**Inversion** gives intervals for releases that were made by conditioning on bounds. [It "
+        "is proved](../decisions/0018-intervals-by-inversion.md) that these intervals have the "
+        "stated coverage, for all true counts."
     ),
     "bias": (
         "**Bias** is the mean of estimate minus true count. *Deciles* divide the leaves into "
@@ -95,7 +96,8 @@ WORDS = {
     ),
     "chains": (
         "**R-hat** compares several runs of a Markov chain with each other, and is near 1 if they "
-        "agree. *Effective draws* are the number of independent draws of the same precision."
+        "agree. *Effective draws* are the number of independent draws that would be as precise as "
+        "the chain."
     ),
     "worlds": (
         "**M** is a mechanism and C the set of values that satisfy the invariant. *M given C* is M "
@@ -273,17 +275,17 @@ def _bureau(tables: Tables) -> str:
     return (
         "By more than two standard errors, the Census Bureau's two passes have larger errors than "
         f"one pass in {sum(d > e for d, e in pairs)} of {len(rows)} groups of counts (a margin at "
-        f"a level, or a size of blocks), and smaller errors in {sum(d < -e for d, e in pairs)}. In "
-        "releases of one county, the mean error of a block's total is "
-        f"{_number(block['one pass, ours']):.3g} people with one pass and "
+        "a level, or the counts of one size in a margin of blocks), and smaller errors in "
+        f"{sum(d < -e for d, e in pairs)}. In releases of one county, the mean error of a block's "
+        f"total is {_number(block['one pass, ours']):.3g} people with one pass and "
         f"{_number(block['two passes']):.3g} with two."
     )
 
 
 OPENINGS = {
     "taxi": Opening(
-        "With the same noise, does exact conditioning or L2 imaging have the smaller errors of "
-        "taxi trips? Does the paper's chain give the errors that the paper prints?",
+        "With the same noise, which has the smaller errors for taxi trips, exact conditioning or "
+        "L2 imaging? Does the Markov chain of *Two Views* give the errors that are printed there?",
         _taxi,
         (
             *("papers", "conditioning", "imaging", "norms", "nnl2", "topdown", "epsilon"),
@@ -344,8 +346,8 @@ OPENINGS = {
         ),
     ),
     "bureau": Opening(
-        "Does TopDown lose accuracy if it fits all counts of an area at once, instead of its "
-        "totals first?",
+        "Does TopDown lose accuracy if it fits all counts of an area's parts at once, instead of "
+        "their totals first?",
         _bureau,
         ("margin tables", "measurements", "topdown"),
     ),

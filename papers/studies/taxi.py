@@ -253,16 +253,16 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         "level, 3ε in all. For ε in all, the noise needs scale 3/ε, or up to 6/ε if records are "
         "substituted. Errors grow in proportion to the scale of continuous noise. The scales c/ε "
         "that would give the printed errors of level 3, by the Markov chain and by TopDown, have c "
-        f"from {min(scales):.2f} to {max(scales):.2f}, so no single c gives all of them. Of the "
-        f"{len(away)} printed errors, {sum(abs(z) < 2.0 for z in away)} differs from the mean "
-        "error here, with c = 1, by less than two standard deviations of a single release.",
+        f"from {min(scales):.2f} to {max(scales):.2f}, so no single c gives all of them. With c = "
+        f"1, {sum(abs(z) < 2.0 for z in away)} of the {len(away)} printed errors of level 3 is "
+        "within two standard deviations of a single release from the mean error here.",
         "**Exact conditioning against L2 imaging.** With the same continuous noise at ε = 0.5, the "
         f"mean error of exact conditioning is smaller by {shares[0]} at levels 1, 2 and 3. The "
         "invariant that counts add up costs no ε, so both methods have the same final ε. "
         "proofs/simplex-variance.md proves for this noise that conditioning never has the larger "
         "variance. If also no count may be negative, conditioning needs wider noise for the same "
-        "final ε than the tables here have. Then imaging has the smaller error of a zone: see "
-        "docs/choosing.md.",
+        "final ε. The tables here do not have this wider noise. Then imaging has the smaller error "
+        "of a zone: see docs/choosing.md.",
         "**The printed errors of M_MH do not follow from conditioning at a scale proportional to "
         "1/ε.** M_MH is the paper's Markov chain, which is made to draw from the law of "
         "conditioning. If its noise scale is proportional to 1/ε, then so are its errors. At level "
@@ -271,17 +271,17 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         + " times those of exact draws at ε = 0.5, 1, 2, so no such scale gives all three. The "
         "printed errors at level 2 even grow from ε = 0.5 to ε = 1. Suppose that each ε has a "
         "scale of its own. A release's errors at levels 1 and 2, divided by its error at level 3, "
-        "do not depend on that scale. The share of exact releases in which these two ratios are at "
-        "least as far from their means as the printed ratios is "
+        "have a law that does not depend on that scale. The share of exact releases in which these "
+        "two ratios are at least as far from their means as the printed ratios is "
         + ", ".join(f"{p:.2g}" for p in odd)
         + " at ε = 0.5, 1, 2.",
         "**The chain.** The paper states no step size for M_MH. Here it is tuned in a warm-up. "
         + _settling(chains)
         + f" At {short:,} steps the chain's mean errors at level 3 are "
         + ", ".join(f"{c.mean[2]:.3f}" for c in start)
-        + f", with R-hat up to {max(c.r_hat for c in start):.1f}. The guarantee holds for the law "
-        "of conditioning, so it does not hold for a chain that has not converged. Exact draws have "
-        "no such condition.",
+        + f", with R-hat up to {max(c.r_hat for c in start):.1f}. The privacy guarantee is proved "
+        "for the law of conditioning. It is not proved for a chain that has not converged. Exact "
+        "draws have no such condition.",
         "**Against TopDown.** The errors of TopDown at level 3 are here "
         + ", ".join(f"{c.mean[2]:.3f}" for c in down)
         + " with continuous noise (printed: "

@@ -91,7 +91,7 @@ def test_the_study_names_what_has_larger_errors_and_what_a_projection_trades(mad
     text = best_table.study_of([(WORLD, {1.0: found})]).findings[1]
     assert "in 2 of 2 pairs of a level and an epsilon: by middle at epsilon 1, +" in text
     assert "; by leaf at epsilon 1, +" in text
-    assert " pairs of a size class and an epsilon, too. Most: " in text
+    assert " pairs of a class and an epsilon. The largest: " in text
 
 
 def test_known_laws_leave_less_error_than_the_measurement(made):

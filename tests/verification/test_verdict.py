@@ -379,7 +379,10 @@ def test_noise_that_is_drawn_exactly_has_no_delta(tmp_path, method):
     assert made.certificate.sentence.startswith("1-differentially private: ")
     assert ", plus" not in made.certificate.sentence
     told = {check.name: check.text for check in verify(tmp_path / "out")}
-    assert told["numerical error"] == "the noise has exactly its law"
+    assert (
+        told["numerical error"]
+        == "the certificate states that a draw has no numerical error, as the method implies"
+    )
 
 
 def test_an_error_made_smaller_than_the_engine_s_is_noticed(real):
@@ -480,7 +483,7 @@ def test_a_prior_passes_up_to_rounding_and_has_every_level(best, tmp_path, name)
 def test_the_gap_up_to_which_a_table_is_the_best_is_stated(best):
     told = {check.name: check.text for check in verify(best / "both")}
     assert told["table from measurements"] == (
-        "its expected error e is the smallest possible (tolerance 1e-06 times 1 + e)"
+        "no table has a smaller expected error e (tolerance: 1e-06 times (1 + e))"
     )
 
 

@@ -16,10 +16,9 @@ Pair = tuple[Values, Values]
 _HEAD = ("", "check", "found", "stated", "pairs", "outputs")
 LIMITS = (
     "The column `pairs` has the number of compared pairs of datasets. The column `outputs` has the "
-    "number of releases, points or draws of each dataset. "
-    "A failed check shows a fault. If all checks pass, no fault was found. Enumerated and computed "
-    "checks prove the claim for the compared pairs of datasets only. Draws can refute a claim but "
-    "never prove it."
+    "number of releases, noise values or draws of each dataset. A failed check shows a fault. "
+    "Enumerated and computed checks prove the claim for the compared pairs of datasets only. Draws "
+    "can refute a claim but never prove it."
 )
 
 

@@ -208,8 +208,8 @@ def _findings(
     most = probability_bounds(0, trials, 0.5 * each)[1]
     text = f"from {draws:,} {what} of each dataset, at confidence {1.0 - error:.6g}"
     loss = (
-        f"a lower bound on epsilon at delta {guarantee.delta:.2g}, {text}; with this number of "
-        f"draws, the bound is never above {math.log(least / most):.3g}"
+        f"a lower bound on epsilon at delta {guarantee.delta:.2g}, {text}; this number of draws "
+        f"cannot show more than {math.log(least / most):.3g}"
     )
     if seen.refused:
         pairs = many(seen.refused, "further pair")

@@ -45,7 +45,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     attributes = asker.ask(
         "attributes",
         "Attributes counted at every place, such as sex=F,M; age=ages.csv (empty for none)",
-        "A table has counts of attributes, such as sex by age, at every place. An attribute is a "
+        "You may also count attributes, such as sex by age, at every place. An attribute is a "
         "column, with its public values or a public CSV file of them.",
         "",
         lambda answer: _attributes(answer, {**others, **known}, data, out),
@@ -62,7 +62,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         domain = _from_plan(domain, out)
     if domain == "data" and not asker.yes:
         click.echo(f"Note: {DOMAIN_IS_DATA}", err=True)
-    root = asker.ask("root", "Name of the root", "The root is the sum of all counts.", "Total")
+    root = asker.ask("root", "Name of the root", "The root counts all records.", "Total")
     neighbours = asker.ask(
         "neighbours",
         f"Neighbouring datasets ({' or '.join(NEIGHBOURS)})",
@@ -76,24 +76,24 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         exact = asker.ask(
             "publish_exactly",
             "Published exactly, with commas (empty for nothing)",
-            "Counts that must be published without noise: the root's ('root'), a level's, or one "
-            "node's ('North/N1'). They are not protected.",
+            "Counts that must be published without noise: give 'root', the name of a level, or a "
+            "node such as 'North/N1'. They are not protected.",
             "",
             lambda answer: _exact(answer, levels, tuple(attributes)),
         )
     nonnegative = asker.ask(
         "nonnegative",
-        "No count below zero (yes or no)",
-        "Noise makes some small counts negative. If you forbid negative counts, small counts are a "
-        "little too large on average.",
+        "Forbid negative counts (yes or no)",
+        "Noise makes some small counts negative. If you forbid negative counts, true zeros come "
+        "out too large on average.",
         "yes",
         click.BOOL,
     )
     epsilon = asker.ask(
         "epsilon",
         "Epsilon",
-        "The guarantee: any release is at most exp(epsilon) times as likely with one record as "
-        "with another. 1 is common; a smaller epsilon is more private.",
+        "The guarantee: if one record changes, no release becomes more than exp(epsilon) times as "
+        "likely. 1 is common; a smaller epsilon is more private.",
         "1.0",
         click.FloatRange(LEAST_EPSILON, MOST_EPSILON),
     )
@@ -101,9 +101,10 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "method",
         f"Method ({', '.join(METHODS)})",
         "Conditioning draws the noise so that all sums and bounds hold. The others add noise, and "
-        "then find counts that satisfy sums and bounds: imaging and topdown the closest counts, "
-        "the posterior the counts with the least expected error. If no count may be negative, the "
-        "posterior has the smallest errors; its measurements are published for the intervals.",
+        "then find counts that satisfy sums and bounds. Imaging and topdown find the closest "
+        "counts; the posterior finds the counts with the least expected error. If no count may be "
+        "negative, the posterior usually has the smallest mean error. The noisy counts are then "
+        "published too, for the intervals.",
         best_method(bounded=nonnegative, crossing=bool(attributes)).name,
         click.Choice(METHODS),
     )

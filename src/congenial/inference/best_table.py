@@ -149,7 +149,7 @@ class BestTable(Moved):
         n, pinned = self.resolved.n, int(self.resolved.pinned.sum())
         absolute = self.loss == "l1"
         error = "absolute" if absolute else "squared"
-        alike = " All levels weigh the same." * absolute
+        alike = " Every level has the same weight in this error." * absolute
         late = (
             " With so many counts and so much noise, the posterior may take too long. Then the "
             "closest table is released instead, and the certificate says so."
@@ -159,9 +159,9 @@ class BestTable(Moved):
             f"({pinned} published exactly), then releases the table of integers that satisfies the "
             f"invariant and has the least expected {error} error given the noisy values.{alike} "
             "The prior says how a count is split among its parts; it is fitted to the noisy "
-            "values. "
-            "Only the noisy values and the exact counts are used, so this costs no privacy. Small "
-            f"counts are moved towards typical values of the counts beside them.{late}"
+            "values. Only the noisy values and the exact counts are used, so this costs no "
+            "privacy. Small counts are moved towards values that are typical of the other parts of "
+            f"the same place.{late}"
         )
 
     @property

@@ -208,8 +208,8 @@ def as_text(found: PlanAudit) -> str:
         computed = any("computed" in f.check for f in findings)
         rest = "computed losses and draws" if computed else "draws"
         lines.append(
-            "No probabilities were enumerated (computed for every possible release). The audit "
-            f"used only {rest}."
+            "Possible releases were not enumerated with their probabilities. The audit used only "
+            f"{rest}."
         )
     lines += [
         f"Draws are simulations from seed {found.seed} on made-up counts: no budget was spent, "

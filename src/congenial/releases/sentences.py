@@ -66,8 +66,8 @@ _ASIDE = {
     "satisfy every rule, for example that parts add up.",
     ByTopDown: "Noise was added first. Then, level by level from the top, the counts were moved to "
     "the closest counts that satisfy every rule, for example that parts add up.",
-    ByBestTable: "Noise was added first. Each count here is an estimate. Of all tables in which "
-    "parts add up and every other rule holds, this one has the smallest expected error.",
+    ByBestTable: "Noise was added first. Each count with noise is an estimate. Of all tables that "
+    "satisfy every rule, for example that parts add up, this one has the least expected error.",
 }
 
 
@@ -92,8 +92,8 @@ def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
     out = [counts, noisy, _ASIDE[type(_made_by(certificate))]]
     if certificate.domain.row_filter is not None:
         out.append(
-            f"Only records for which {certificate.domain.row_filter} holds were counted. The "
-            "number of the other records is confidential."
+            f"Only records for which {certificate.domain.row_filter} holds were counted. This page "
+            "does not show how many other records there are."
         )
     return (*out, *filter(None, [records_of_rows(certificate)]))
 
@@ -114,8 +114,8 @@ def protected(certificate: Statement) -> tuple[str, ...]:
         how = "whether it is in the data at all, and where"
     return (
         f"{what}: {how}. {plain(certificate)}",
-        "This holds whatever else someone knows or will learn, and however they analyse the "
-        "numbers.",
+        "The guarantee holds whatever else someone knows or will learn, and however they analyse "
+        "the numbers.",
         f"A smaller epsilon hides a record better. Here epsilon is {claim.epsilon:.4g}.",
     )
 
@@ -324,7 +324,7 @@ def method(used: Method) -> str:
                 f"the closest of all tables, as with imaging. {post}"
             )
         case ByBestTable(loss):
-            error, alike = ("absolute", " All levels weigh the same.")
+            error, alike = ("absolute", " Every level has the same weight in this error.")
             if loss == "l2":
                 error, alike = "squared", ""
             return (
@@ -332,7 +332,7 @@ def method(used: Method) -> str:
                 f"the least expected {error} error given the noisy counts. The prior says how a "
                 f"count is split among its parts; it was fitted to the noisy counts.{alike} Only "
                 "noisy counts and counts published exactly are used, so this costs no privacy. "
-                "Small counts are moved towards typical values of the counts beside them."
+                "Small counts are moved towards values typical of other parts of the same place."
             )
 
 
@@ -407,7 +407,7 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
     share, rest = confidence(probability), f"{100.0 * (1.0 - probability):.3g}"
     each = (
         f"For each single count, the true count is inside with a probability of at least {share}, "
-        f"whatever the true counts are. So expect at most about {rest} in 100 to be outside."
+        f"whatever the true counts are. So about {rest} in 100 true counts, at most, are outside."
     )
     match basis:
         case ByLaw():
@@ -421,9 +421,9 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
         case ByMeasurements():
             text = (
                 "An interval is the noisy measurement of the count (in measurements.csv) plus or "
-                "minus the error margin of its noise. If the count was not measured, the "
-                "measurements below it are added up. An interval is widened to include the "
-                "released count, and cut at zero if the plan allows no negative count."
+                "minus the error margin of its noise. If the count was not measured, the sum of "
+                "the measurements below it is used. An interval is widened to include the released "
+                "count, and cut at zero if the plan allows no negative count."
             )
         case ByInversion():
             text = (
@@ -588,8 +588,8 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
         out.append(f"The table has margins of the noise alone, which hold in {share} of releases.")
     if isinstance(_made_by(certificate), ByBestTable):
         out.append(
-            "The counts are estimates, moved towards typical values of the counts beside them. "
-            "Zeros tend to come out too large, and small counts above zero too small."
+            "The counts are estimates, moved towards values typical of other parts of the same "
+            "place. Zeros tend to come out too large, and small counts above zero too small."
         )
     elif _bounded(certificate):
         near = "Counts near a bound tend to come out too far from it."
@@ -606,8 +606,8 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
             "level_upper in release.csv."
         )
     out += [
-        "The margin of a sum or a difference is not the sum of the margins, because the errors of "
-        "counts depend on each other.",
+        "Do not add margins to get the margin of a sum or a difference. The errors of counts also "
+        "depend on each other.",
         expected,
         _required(certificate),
     ]
@@ -631,7 +631,7 @@ def _required(certificate: Statement) -> str:
     if certificate.accuracy.source == "posterior":
         remark = "Enter below the accuracy that you need, and see which counts probably have it."
     if not asked:
-        return f"The plan requires no accuracy. {remark}"
+        return f"The plan sets no limit on the errors. {remark}"
     words = {None: "not known", True: "yes", False: "no"}
     each = "; ".join(f"{v.level} ±{v.required:,g}: {words[v.met]}" for v in asked)
     return f"Whether the margins are as small as the plan requires: {each}. {remark}"

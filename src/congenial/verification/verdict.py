@@ -117,7 +117,7 @@ def verify(
 def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     missing = [n for n in files.ALWAYS if not (place / n).is_file()]
     strange = files.strangers(place)
-    text = "the certificate, CSV and Parquet files are there, and no other file"
+    text = "the certificate, CSV and Parquet files are there, and nothing else but a report"
     if missing or strange:
         text = f"{missing[0]} is missing" if missing else f"{strange[0]!r} is no part of a release"
     yield Check("files", not (missing or strange), text)
@@ -169,7 +169,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
         least * (1.0 - TOLERANCE) <= certificate.guarantee.numerical_error,
         f"in a draw, the probability of any event is off by at most {within}"
         if certificate.guarantee.numerical_error > 0.0
-        else "the noise has exactly its law",
+        else "the certificate states that a draw has no numerical error, as the method implies",
         f"the certificate states {within}, but the proved bound is {least:.1e}",
     )
     if certificate.ledger is not None or plan.privacy.ledger is not None:
@@ -384,7 +384,7 @@ def _measurements(release: Release, rows: files.CsvRows | None) -> Iterator[Chec
     if not (y[pinned] == release.values[pinned]).all():
         yield Check(name, False, "a count published exactly differs from the table")
         return
-    yield Check(name, True, "every measurement has the noise that follows from the plan")
+    yield Check(name, True, "every measurement states the noise that follows from the plan")
     if fitted:
         yield _prior(release, y)
     yield _follows(release, y)
@@ -397,9 +397,7 @@ def _follows(release: Release, y: IntArray) -> Check:
         mechanism = release.under_prior
         if isinstance(mechanism, BestTable):
             follow = mechanism.follows(y, value, seeded(_SEED))
-            text = (
-                f"its expected error e is the smallest possible (tolerance {GAP:.0e} times 1 + e)"
-            )
+            text = f"no table has a smaller expected error e (tolerance: {GAP:.0e} times (1 + e))"
             other = " with a smaller expected error"
         else:
             follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))
@@ -503,7 +501,7 @@ def _simulation(place: Path, release: Release) -> Check:
     certificate = release.certificate
     marker = place / files.MARKER
     if certificate.simulation is None:
-        text = "none: the noise is from the operating system's randomness"
+        text = "the certificate states none, which no file can prove"
         false = "a file says that this is a simulation, but the certificate does not"
         return judged("simulation", not marker.exists(), text, false)
     shown = [release.rows] + ([] if release.measured is None else [release.measured])

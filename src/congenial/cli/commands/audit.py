@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     "--draws",
     type=WholeNumber(min=100),
     help="Number of simulated draws for each made-up dataset; by default 50,000, or 6,000 with "
-    "imaging, and fewer if a release has more than a few hundred counts.",
+    "imaging, topdown and the posterior, and fewer if a release has more than a few hundred "
+    "counts.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(min=0.5, max=1.0, max_open=True),
     default=0.999,
     show_default=True,
-    help="Draws refute a true guarantee with a probability of at most 1 minus this number.",
+    help="If the guarantee is true, draws refute it by mistake with a probability of at most "
+    "1 minus this number.",
 )
 @click.option(
     "--seed",
@@ -41,9 +43,9 @@ if TYPE_CHECKING:
 def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answer:
     """Test the guarantee of PLAN on made-up counts.
 
-    There are three kinds of checks: all probabilities of releases of a few counts (enumerated),
-    computed losses, and simulated draws. A failed check shows a fault. Passed checks prove the
-    guarantee only for the enumerated and computed datasets. No row is counted and nothing is spent.
+    The audit enumerates all releases of a few counts with their probabilities, computes privacy
+    losses, and simulates draws. A failed check shows a fault. Passed checks prove the guarantee
+    only for the enumerated and computed datasets. No row is counted and nothing is spent.
     """
     read = load(plan, rows=False)
     compile_once(read.method.name, quiet=False)

@@ -23,11 +23,15 @@ from congenial.errors import ReleaseError
     type=click.FloatRange(min=0, max=10),
     default=1.5,
     show_default=True,
-    help="How unequal the made-up counts are: the standard deviation of the logarithm of a "
-    "part's share.",
+    help="How unequal the made-up counts are: the standard deviation of the logarithm of the "
+    "random weights by which each place is divided among its parts.",
 )
 @COUNTS
-@click.option("--public", is_flag=True, help="Compare on the plan's rows; you declare them public.")
+@click.option(
+    "--public",
+    is_flag=True,
+    help="Compare on the plan's rows. With this option you declare that they are public.",
+)
 @click.option(
     "--simulate",
     type=WholeNumber(min=0),

@@ -55,11 +55,11 @@ from congenial.errors import PlanError
     type=click.Choice(("yes", "no")),
     help="Whether one name may be under several parents, such as an age under each sex.",
 )
-@click.option("--root", help="Name of the root, the sum of all counts.")
+@click.option("--root", help="Name of the root, which counts all records.")
 @click.option(
     "--neighbours",
     type=click.Choice(NEIGHBOURS),
-    help="Hide a record's values (substitute), or also whether it is there (add-remove).",
+    help="substitute: hide a record's values. add-remove: also hide whether the record is there.",
 )
 @click.option(
     "--epsilon", help="The guarantee; a smaller epsilon is more private, with more noise."
@@ -67,7 +67,8 @@ from congenial.errors import PlanError
 @click.option(
     "--publish-exactly",
     metavar="NAMES",
-    help="Levels or nodes published without noise, unprotected, with commas; '' for none.",
+    help="Levels or nodes, with commas between, that are published without noise and not "
+    "protected; '' for none.",
 )
 @click.option(
     "--nonnegative",

@@ -27,8 +27,8 @@ def command() -> None:
     type=click.Choice(NEIGHBOURS),
     default="substitute",
     show_default=True,
-    help="The neighbours of all plans with this ledger; guarantees for different neighbours do "
-    "not add up.",
+    help="The neighbours of all plans with this ledger; guarantees for different neighbours "
+    "cannot be added.",
 )
 def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Answer:
     """Make a new LEDGER, with a budget for each dataset.

@@ -23,10 +23,11 @@ from congenial.durability.signals import uninterrupted
 def command(directory: Path, ledger: Path | None) -> Answer:
     """Check the release in DIRECTORY: files, numbers and claims.
 
-    The directory cannot show which versions made the release, the seed of a simulation, or whether
-    the confidential rows were counted correctly, so these are not checked. The time of the release
-    is compared with the clock, and with the ledger if it is there. A certificate has no signature.
-    Certificates of format 1 also have sentences, which are not checked.
+    The directory cannot show which software versions made the release, the seed of a simulation,
+    whether the confidential rows were counted correctly, or whether the noise was drawn at random.
+    These are not checked. The time of the release is compared with the clock, and with the ledger
+    if it is there. A certificate has no signature. A certificate of the older format 1 also states
+    its facts as sentences, which are not checked.
     """
     with uninterrupted():
         from congenial.errors import ReleaseError

@@ -221,7 +221,7 @@ def as_text(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> s
         out.print(grid)
     for refused in found.refused:
         out.print(f"Left out: {label(refused.contender, found)}. {refused.reason}")
-    out.print("Nothing was spent: these are simulations, and nobody may rely on them as releases.")
+    out.print("Nothing was spent. These are simulations; do not publish them as releases.")
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
@@ -263,7 +263,10 @@ def _methods(found: Comparison) -> Grid:
 
 def _errors(found: Comparison) -> Grid:
     quantiles = [f"{100 * q:g}%" for q in QUANTILES]
-    title = "Error by level, in counts (the columns in % are quantiles of the absolute error)"
+    title = (
+        "Error by level, in counts (50%, 90%, 99%: quantiles of the absolute error; ±: standard "
+        "error)"
+    )
     errors = "noise scale", "L1 (mean)", "L2 (root mean square)", *quantiles
     grid = _grid(title, ("level", "method"), errors)
     for at, level in enumerate(found.results[0].levels):
