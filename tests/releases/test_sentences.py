@@ -121,3 +121,22 @@ def test_what_the_page_says_can_be_read_at_once(name, tmp_path):
     more = ease("\n\n".join(line for _, lines in sentences.details(certificate) for line in lines))
     assert more.score > 65.0
     assert more.longer_than(30) == []
+
+
+@pytest.mark.parametrize(
+    ("exact", "text"), [(1, "both are counted, or neither"), (0, "may leave out either")]
+)
+def test_an_exact_total_lets_no_record_pass_the_row_filter(tmp_path, exact, text):
+    plan = make_city(
+        tmp_path,
+        data="""
+        source = "rows.csv"
+        where = "hour < 12"
+        types = { hour = "INTEGER" }
+        lookup = { source = "zones.csv", key = "zone_id", on = "zone" }
+        """,
+        invariants=f"nonnegative = true\npublish_exactly = {['root'] * exact}",
+        privacy='neighbours = "substitute"\nepsilon = 1.0',
+    )
+    certificate = release(read_plan(plan), tmp_path / "out", base=tmp_path).certificate
+    assert text in sentences.neighbours(certificate)

@@ -35,7 +35,6 @@ from congenial.releases.specification import (
     LevelNoise,
     Mandate,
     Method,
-    Neighbouring,
     NodePath,
     NoneNegative,
     PublishedExactly,
@@ -184,7 +183,7 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
             "Which datasets are compared",
             (compared, places, *filter(None, [rule, records_of_rows(certificate)])),
         ),
-        ("Which datasets are neighbours", (neighbours(claim.neighbours),)),
+        ("Which datasets are neighbours", (neighbours(certificate),)),
         ("The rules of every release", tuple(mandate(one) for one in certificate.invariants)),
         ("How much the releases of neighbours may differ", _compared(claim)),
         (
@@ -229,12 +228,15 @@ def unprotected_texts(claim: Claim) -> tuple[str, ...]:
     return tuple(exposed_text(one) for one in claim.unprotected)
 
 
-def neighbours(relation: Neighbouring) -> str:
+def neighbours(certificate: Statement) -> str:
     """Say which datasets are neighbours."""
-    text = "one record is replaced by another"
+    relation, root = certificate.guarantee.neighbours, certificate.domain.levels[0]
+    text, either = "one record is replaced by another", "; the row filter may leave out either"
     if relation.relation == "add-remove":
         text = "one record is added or removed"
-    return f"{text}{'; the row filter may leave out either' * relation.row_filter_may_change}."
+    elif root.nodes == root.published_exactly:
+        either = "; both are counted, or neither, because the total is exact"
+    return f"{text}{either * relation.row_filter_may_change}."
 
 
 def mandate(one: Mandate) -> str:
@@ -659,8 +661,7 @@ def reuse(certificate: Statement) -> tuple[str, ...]:
         "Wherever you use the numbers, say that they are noisy, and give their margins and the "
         "guarantee.",
         "Do not interpret small counts, or differences that are smaller than the margins.",
-        "Another release of the same records weakens the protection of both; their epsilons add "
-        "up.",
+        "Another release of the same records weakens their protection: the epsilons add up.",
         "The same numbers are in release.csv and release.parquet, and the guarantee is in "
         "certificate.json. congenial verify checks those files, but not this page.",
     ]
@@ -678,9 +679,8 @@ def _spent(level: LevelNoise) -> str:
     if level.scale is None:
         return f"{level.level}: no noisy counts, so this level costs no epsilon."
     return (
-        f"{level.level}: noise of scale {level.scale:.4g}. A record that changes this level costs "
-        f"epsilon {level.epsilon:.4g}, which is {level.share_of_budget:.1%} of the cost of the "
-        "noise."
+        f"{level.level}: noise of scale {level.scale:.4g}. This level costs epsilon "
+        f"{level.epsilon:.4g}, which is {level.share_of_budget:.1%} of the cost of the noise."
     )
 
 
