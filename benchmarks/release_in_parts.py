@@ -17,7 +17,7 @@ from benchmarks.rows.pipeline import TOPDOWN, seconds_of, used_by
 PART = 1_000_000
 
 
-@click.command(help="Release PARTS million counts, a state after another, by TopDown.")
+@click.command(help="Release PARTS million counts by TopDown, one county after another.")
 @click.argument("parts", type=click.IntRange(min=2))
 def main(parts: int) -> None:
     """Write the rows, release them, and check what is released."""

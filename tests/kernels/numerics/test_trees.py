@@ -82,37 +82,38 @@ def test_a_view_cannot_be_written():
     array[0] = 5  # the array itself can
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_climbs_and_pairs_are_the_costliest_of_all_pairs_of_leaves(seed):
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(1, 14))
-    parents = random_parents(rng, n)
-    pinned = rng.random(n) < rng.choice([0.0, 0.2])
-    cost = rng.choice([0.0, 0.5, 1.0, 2.0, 1 / 3], n)
-    is_leaf = ~np.isin(np.arange(n), parents)
-    up = {v: [v] for v in range(n)}
-    for path in up.values():
-        while parents[path[-1]] >= 0:
-            path.append(int(parents[path[-1]]))
-    reach, through = np.full(n, -np.inf), np.full(n, -np.inf)
-    paths = [up[v] for v in np.flatnonzero(is_leaf)]
-    for path in paths:
-        for at, v in enumerate(path):
-            if not pinned[path[: at + 1]].any():
-                reach[v] = max(reach[v], cost[path[: at + 1]].sum())
-        for other in paths:
-            moved = sorted(set(path) ^ set(other))
-            if other is not path and not pinned[moved].any():
-                through[moved] = np.maximum(through[moved], cost[moved].sum())
-    for order in (np.empty(0, dtype=np.int64), np.arange(n)[::-1].copy()):
-        shape = read_only(parents), read_only(order)
-        found = np.full(n + 1, -np.inf), *np.full((3, n + 1), -1)
-        trees.climb(*shape, read_only(is_leaf), read_only(pinned), read_only(cost), *found)
-        assert np.allclose(found[0][:n], reach, rtol=1e-14)
-        rest = np.empty(n)
-        ends = found[0], *found[2:]
-        trees.complete(*shape, read_only(pinned), read_only(cost), *ends, rest)
-        assert np.allclose(found[0][:n] + rest, through, rtol=1e-14)
-        for v in np.flatnonzero(np.isfinite(reach)):
-            path = up[found[1][v]]
-            assert cost[path[: path.index(v) + 1]].sum() == pytest.approx(reach[v], rel=1e-14)
+    for _ in range(100):
+        n = int(rng.integers(1, 14))
+        parents = random_parents(rng, n)
+        pinned = rng.random(n) < rng.choice([0.0, 0.2])
+        cost = rng.choice([0.0, 0.5, 1.0, 2.0, 1 / 3], n)
+        is_leaf = ~np.isin(np.arange(n), parents)
+        up = {v: [v] for v in range(n)}
+        for path in up.values():
+            while parents[path[-1]] >= 0:
+                path.append(int(parents[path[-1]]))
+        reach, through = np.full(n, -np.inf), np.full(n, -np.inf)
+        paths = [up[v] for v in np.flatnonzero(is_leaf)]
+        for path in paths:
+            for at, v in enumerate(path):
+                if not pinned[path[: at + 1]].any():
+                    reach[v] = max(reach[v], cost[path[: at + 1]].sum())
+            for other in paths:
+                moved = sorted(set(path) ^ set(other))
+                if other is not path and not pinned[moved].any():
+                    through[moved] = np.maximum(through[moved], cost[moved].sum())
+        for order in (np.empty(0, dtype=np.int64), np.arange(n)[::-1].copy()):
+            shape = read_only(parents), read_only(order)
+            found = np.full(n + 1, -np.inf), *np.full((3, n + 1), -1)
+            trees.climb(*shape, read_only(is_leaf), read_only(pinned), read_only(cost), *found)
+            assert np.allclose(found[0][:n], reach, rtol=1e-14)
+            rest = np.empty(n)
+            ends = found[0], *found[2:]
+            trees.complete(*shape, read_only(pinned), read_only(cost), *ends, rest)
+            assert np.allclose(found[0][:n] + rest, through, rtol=1e-14)
+            for v in np.flatnonzero(np.isfinite(reach)):
+                path = up[found[1][v]]
+                assert cost[path[: path.index(v) + 1]].sum() == pytest.approx(reach[v], rel=1e-14)

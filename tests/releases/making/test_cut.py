@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from congenial.errors import PlanError
+from congenial.verification.verdict import verify
 from support.city import make_city
 from support.parts import PARTED, make
 
@@ -32,7 +33,7 @@ from support.parts import PARTED, make
         (
             {"invariants": 'nonnegative = true\npublish_exactly = ["Arden/2"]'},
             "borough",
-            "invariants.publish_exactly names 'Arden/2', no node down to 'borough'",
+            "invariants.publish_exactly names 'Arden/2', which is no path from below the root",
         ),
         (
             {
@@ -51,6 +52,32 @@ def test_plans_that_parts_do_not_cover_are_refused_before_a_debit(
     with pytest.raises(PlanError, match=message):
         make(tmp_path, parts=level)
     assert not (tmp_path / "out").exists()
+
+
+DEEP = {
+    "data": 'source = "rows.csv"',
+    "hierarchy": 'root = "r"\nlevels = ["a", "b", "c"]\ndomain = "data"\nnames_repeat = true',
+    "privacy": 'neighbours = "substitute"\nepsilon = 1.0',
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "fits"), [("x", True), ("x/y", True), ("y", False), ("r", False)]
+)
+def test_a_node_is_named_by_its_path_since_a_deeper_one_may_have_its_name(tmp_path, entry, fits):
+    make_city(
+        tmp_path,
+        **PARTED | DEEP,
+        invariants=f"nonnegative = true\npublish_exactly = ['root', '{entry}']",
+    )
+    paths = [f"{a},{b},{c}" for a in "xz" for b in "yw" for c in "xyzrv"]
+    (tmp_path / "rows.csv").write_text("\n".join(["a,b,c", *paths, ""]))
+    if fits:
+        make(tmp_path, parts="b")
+        assert all(check.passed for check in verify(tmp_path / "out"))
+        return
+    with pytest.raises(PlanError, match="is no path from below the root down to 'b'"):
+        make(tmp_path, parts="b")
 
 
 def test_a_plan_of_one_level_and_one_of_tables_have_no_parts(tmp_path):

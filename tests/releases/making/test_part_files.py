@@ -107,8 +107,8 @@ def test_random_releases_have_the_rows_and_claims_of_those_made_at_once(seed, tm
     level = make_world(tmp_path, np.random.default_rng([seed, 2026]))
     problems = [refused(tmp_path, "whole", seed), refused(tmp_path, "parts", seed, parts=level)]
     if any(problems):
-        # with nodes from the rows, an exact count may have one part
-        assert problems[0] == problems[1] or "has one part" in problems[1]
+        # of nodes from the rows, an exact one may have one part; a path may look like a longer one
+        assert problems[0] == problems[1] or re.search("has one part|/.* no path", problems[1])
         return
     assert keys_of(tmp_path / "parts") == keys_of(tmp_path / "whole")
     whole, parts = (table_of(tmp_path / name) for name in ("whole", "parts"))

@@ -60,21 +60,23 @@ def test_a_leaf_is_found_by_the_numbers_of_its_stand_in():
 @pytest.mark.parametrize("law", [cg.DiscreteLaplace, cg.DiscreteGaussian])
 def test_no_larger_tree_loses_more_than_the_stand_in(law, neighbours, seed):
     rng = np.random.default_rng(seed)
-    paths = [
-        f"all/{a}/{b}/{c}"
-        for a in "abc"
-        for b in range(rng.integers(1, 6))
-        for c in range(rng.integers(1, 6))
-    ]
-    scales, pins = rng.uniform(0.5, 5.0, size=4), rng.random() < 0.5
-    losses = []
-    for tree in (cg.Tree.from_paths(paths), stand_in(TOP, cut_of(["x", "y", "z"], "x"))):
-        invariant = cg.consistent(tree) & cg.nonnegative()
-        if pins and neighbours == "substitute":
-            invariant = invariant & cg.exactly([0])
-        mechanism = cg.Additive(law(scales[tree.level]), tree)
-        resolved = resolve_invariant(invariant, len(tree), tree)
-        found = imaged_guarantee(mechanism, resolved, neighbours, sampler_error=0.0)
-        losses.append(found.epsilon)
-    assert losses[0] <= losses[1] * (1 + 1e-15)
-    assert losses[1] == pytest.approx(losses[0], rel=1e-12)
+    for _ in range(25):
+        paths = [
+            f"all/{a}/{b}/{c}"
+            for a in "abc"
+            for b in range(rng.integers(1, 6))
+            for c in range(rng.integers(1, 6))
+        ]
+        scales, pins = rng.uniform(0.5, 5.0, size=4), rng.random() < 0.5
+        losses = []
+        for tree in (cg.Tree.from_paths(paths), stand_in(TOP, cut_of(["x", "y", "z"], "x"))):
+            invariant = cg.consistent(tree) & cg.nonnegative()
+            if pins and neighbours == "substitute":
+                invariant = invariant & cg.exactly([0])
+            mechanism = cg.Additive(law(scales[tree.level]), tree)
+            resolved = resolve_invariant(invariant, len(tree), tree)
+            found = imaged_guarantee(mechanism, resolved, neighbours, sampler_error=0.0)
+            losses.append(found.epsilon)
+        # the same sums in the same order, so that rounding is the same
+        assert losses[0] <= losses[1]
+        assert losses[1] == pytest.approx(losses[0], rel=1e-12)

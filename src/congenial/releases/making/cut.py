@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from congenial.domain.tree import Tree
-from congenial.errors import PlanError
 from congenial.plan.fields import refuse, refuse_level
-from congenial.plan.plan import Plan, named_nodes
+from congenial.plan.plan import Plan
 from congenial.plan.sections import Hierarchy, Privacy
 
 # Name of the argument in messages.
@@ -74,23 +73,27 @@ def cut_at(plan: Plan, level: str) -> Cut:
     deeper = set(plan.place_names[cut.depth + 1 :])
     for key in _KEYS:
         for name in deeper.intersection(getattr(plan.invariants, key)):
-            refuse(f"invariants.{key}", f"holds {name!r}, a level below {level!r}", _above(level))
+            refuse(
+                f"invariants.{key}",
+                f"holds {name!r}, a level below {level!r}",
+                f"name counts of {level!r} or above, or leave parts out",
+            )
     return cut
 
 
 def check_names(cut: Cut, top: Tree) -> None:
-    """Refuse invariants of single nodes below the cut."""
-    given = cut.plan.invariants
-    for key in _KEYS:
-        for name in set(getattr(given, key)) - set(cut.plan.place_names):
-            try:
-                named_nodes(cut.plan, top, f"invariants.{key}", (name,))
-            except PlanError:
-                remedy = _above(cut.level)
-                refuse(
-                    f"invariants.{key}", f"names {name!r}, no node down to {cut.level!r}", remedy
-                )
+    """Refuse invariants of single nodes that are not named by their paths down to the cut.
 
-
-def _above(level: str) -> str:
-    return f"name counts of {level!r} or above, or leave parts out"
+    A shorter name may belong to a node below the cut, too, which is not known yet. A path with as
+    many slashes as the cut has levels may be the path of such a node.
+    """
+    entries = [(key, name) for key in _KEYS for name in getattr(cut.plan.invariants, key)]
+    single = [entry for entry in entries if entry[1] not in cut.plan.place_names]
+    paths = {"/".join(top.path(v)[1:]) for v in range(1, len(top))} if single else set()
+    for key, name in single:
+        if name not in paths or name.count("/") >= cut.depth:
+            refuse(
+                f"invariants.{key}",
+                f"names {name!r}, which is no path from below the root down to {cut.level!r}",
+                "give such a path, or leave parts out",
+            )

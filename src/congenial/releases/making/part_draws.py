@@ -25,7 +25,7 @@ from congenial.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnRows:
     """Released counts of the top or of a part, with the other numbers of their rows."""
 
     model: Model = field(repr=False)
@@ -63,13 +63,13 @@ def check_exact(over: Model, counts: IntArray) -> None:
     _image_of(over).check_exact(counts)
 
 
-def draw_top(over: Model, counts: IntArray, rng: Randomness) -> Drawn:
+def draw_top(over: Model, counts: IntArray, rng: Randomness) -> DrawnRows:
     """Measure and draw the counts down to the cut."""
     noisy = TopDown(over.mechanism, over.resolved).measure(counts, rng=rng)
     measured = np.asarray(noisy, dtype=np.int64)
     values = _image_of(over).apply(np.where(over.determined, counts, measured), rng)
     values = checked_draws(over.resolved, np.asarray(values, dtype=np.int64), counts)
-    return Drawn(over, margins_of_measured(over), counts, measured, values)
+    return DrawnRows(over, margins_of_measured(over), counts, measured, values)
 
 
 def _image_of(over: Model) -> TopDown:
@@ -79,7 +79,7 @@ def _image_of(over: Model) -> TopDown:
 
 def draw_below(
     model: Model, depth: int, domain: Tree, counts: IntArray, total: int, rng: Randomness
-) -> Drawn:
+) -> DrawnRows:
     """Measure and draw the counts below a cut node, which add up to its released count `total`.
 
     `domain` has the path down to the node and all below it. The node comes first in what is drawn.
@@ -101,7 +101,7 @@ def draw_below(
     # for readers the node's own count is not exact either
     part = replace(model, domain=tree, mechanism=mechanism, invariant=asked, resolved=free)
     found = margins_of_measured(part)
-    return Drawn(part, found, counts[depth:], measured, values)
+    return DrawnRows(part, found, counts[depth:], measured, values)
 
 
 def _scales(model: Model) -> FloatArray:

@@ -26,7 +26,13 @@ from congenial.releases.file_table import Column, joined
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.making.cut import PARTS, Cut, check_names
 from congenial.releases.making.order import Order, Written
-from congenial.releases.making.part_draws import Drawn, check_exact, draw_below, draw_top, top_model
+from congenial.releases.making.part_draws import (
+    DrawnRows,
+    check_exact,
+    draw_below,
+    draw_top,
+    top_model,
+)
 from congenial.releases.making.stand_in import found_leaf, named_leaves, stand_in
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.rows import columns_of, key_cells
@@ -39,7 +45,7 @@ from congenial.releases.specification import (
 )
 from congenial.types import IntArray
 
-log = logging.getLogger("congenial.releases.parts")
+log = logging.getLogger("congenial.releases.making")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,15 +157,15 @@ def _check_free(cut: Cut, order: Order, over: Model, model: Model, found: Guaran
 
 
 # Writes the part below a node of the top, given its domain.
-WritePart = Callable[[int, Tree, Drawn], None]
+WritePart = Callable[[int, Tree, DrawnRows], None]
 
 
 @contextmanager
-def _tables(cut: Cut, order: Order, top: Drawn) -> Iterator[WritePart]:
+def _tables(cut: Cut, order: Order, top: DrawnRows) -> Iterator[WritePart]:
     """Yield a function that appends a part to all tables, after the nodes above it."""
     names, tree = cut.plan.place_names, cast(Tree, top.model.domain)
 
-    def of(drawn: Drawn) -> dict[tuple[str, str], dict[str, Column]]:
+    def of(drawn: DrawnRows) -> dict[tuple[str, str], dict[str, Column]]:
         found = {files.TABLE: drawn.columns(truth=order.with_truth)}
         if cut.plan.release.measurements:
             found[files.MEASUREMENTS] = drawn.measurements()
@@ -173,7 +179,7 @@ def _tables(cut: Cut, order: Order, top: Drawn) -> Iterator[WritePart]:
             columns = columns_of(names, tuple(own), readings=(), stamped=stamped)
             writes[table] = stack.enter_context(files.writing(order.place, table, columns))
 
-        def write(node: int, domain: Tree, part: Drawn) -> None:
+        def write(node: int, domain: Tree, part: DrawnRows) -> None:
             chain = [node]
             while tree.parents[chain[0]] >= 0:
                 chain.insert(0, int(tree.parents[chain[0]]))
@@ -192,7 +198,7 @@ def _tables(cut: Cut, order: Order, top: Drawn) -> Iterator[WritePart]:
         yield write
 
 
-def _facts(cut: Cut, domain: Tree, part: Drawn, worst: WorstNeighbours) -> PartFacts:
+def _facts(cut: Cut, domain: Tree, part: DrawnRows, worst: WorstNeighbours) -> PartFacts:
     tree = cast(Tree, part.model.domain)
     level = tree.level + cut.depth
     nodes = np.bincount(level)
@@ -209,7 +215,7 @@ def _facts(cut: Cut, domain: Tree, part: Drawn, worst: WorstNeighbours) -> PartF
     )
 
 
-def _levels(cut: Cut, top: Drawn, facts: Sequence[PartFacts]) -> tuple[LevelAccuracy, ...]:
+def _levels(cut: Cut, top: DrawnRows, facts: Sequence[PartFacts]) -> tuple[LevelAccuracy, ...]:
     """State the error margins of all levels."""
     level, out = top.model.domain.level, []
     for depth, name in enumerate(cut.plan.place_names):
