@@ -80,6 +80,13 @@ def test_a_node_is_named_by_its_path_since_a_deeper_one_may_have_its_name(tmp_pa
         make(tmp_path, parts="b")
 
 
+def test_so_many_parts_are_refused(tmp_path):
+    zones = {zone: f"b{zone // 2}" for zone in range(20_002)}
+    make_city(tmp_path, zones=zones, trips={0: 1}, **PARTED)
+    with pytest.raises(PlanError, match="makes 10,001 parts, and the limit is 10,000; cut at a"):
+        make(tmp_path, parts="borough")
+
+
 def test_a_plan_of_one_level_and_one_of_tables_have_no_parts(tmp_path):
     make_city(
         tmp_path,

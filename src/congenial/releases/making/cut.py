@@ -13,6 +13,8 @@ from congenial.plan.sections import Hierarchy, Privacy
 PARTS = "parts"
 # Keys of invariants that name levels or nodes.
 _KEYS = ("publish_exactly", "at_least", "at_most")
+# Most parts: each opens the rows anew, which takes a tenth of a second or more.
+_MOST = 10_000
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,16 @@ def cut_at(plan: Plan, level: str) -> Cut:
     return cut
 
 
-def check_names(cut: Cut, top: Tree) -> None:
-    """Refuse invariants of single nodes that are not named by their paths down to the cut.
+def check_top(cut: Cut, top: Tree) -> None:
+    """Refuse too many parts, and invariants of single nodes that are not named by their paths.
 
     A shorter name may belong to a node below the cut, too, which is not known yet. A path with as
     many slashes as the cut has levels may be the path of such a node.
     """
+    parts = int((top.level == cut.depth).sum())
+    if parts > _MOST:
+        text = f"is {cut.level!r}, which makes {parts:,} parts, and the limit is {_MOST:,}"
+        refuse(PARTS, text, "cut at a coarser level")
     entries = [(key, name) for key in _KEYS for name in getattr(cut.plan.invariants, key)]
     single = [entry for entry in entries if entry[1] not in cut.plan.place_names]
     paths = {"/".join(top.path(v)[1:]) for v in range(1, len(top))} if single else set()

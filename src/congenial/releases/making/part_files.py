@@ -24,7 +24,7 @@ from congenial.releases.accuracy import LevelAccuracy, compare_level, largest
 from congenial.releases.certificate import Certificate, certify
 from congenial.releases.file_table import Column, joined
 from congenial.releases.intervals import StatedAccuracy
-from congenial.releases.making.cut import PARTS, Cut, check_names
+from congenial.releases.making.cut import PARTS, Cut, check_top
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_draws import (
     DrawnRows,
@@ -72,7 +72,7 @@ def write_parts(cut: Cut, order: Order) -> Written:
             for remark in unweighted(plan, one.known):
                 log.warning("%s", remark)
         top = cast(Tree, rows.domain)
-        check_names(cut, top)
+        check_top(cut, top)
         model = build_model(plan, stand_in(top, cut))
         guarantee = claim(model, _error(model))
         over = top_model(model, top)
