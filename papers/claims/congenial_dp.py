@@ -127,7 +127,7 @@ def _still_neighbours(draws: Draws) -> str | None:
     if found.state == "disrupted":
         return None
     a, b = found.pairs[0]
-    return f"{a} and {b} differ in 1 record and both have total {records}"
+    return f"records in the bins {a}, or {b}: 1 record differs, and both have total {records}"
 
 
 def _half(draws: Draws) -> str | None:

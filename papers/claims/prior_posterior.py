@@ -133,7 +133,8 @@ def _constrained(*, by_record: bool) -> Case:
                     return (
                         f"X* = {kept}, prior ({told(prior)}), "
                         f"double geometric noise on the sum with a = {a} on {COUNTS}, S* = "
-                        f"{listed(event)}, report {z}: allowed {allowed}, a factor of {change}"
+                        f"{listed(event)}, report {z}: allowed from {1 / allowed} to {allowed}, a "
+                        f"factor of {change}"
                     )
         return None
 

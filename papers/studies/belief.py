@@ -156,7 +156,7 @@ def run(seed: int, effort: float) -> Study:
             ),
             Figure(
                 "gamma",
-                "What one pinned total costs",
+                "What bounds cost with one exact total",
                 lambda canvas: _draw(canvas, costs),
                 size=(8.0, 3.6),
                 note="The bound on γ is ln(2 exp(ε) - 1)/ε - 1.",
@@ -445,9 +445,9 @@ def _findings(
 def _on_marks(marks: Exhibit) -> str:
     differ = [f"{row[0]}, {row[1]}" for row in marks.rows if row[2] != row[3]]
     return (
-        f"**Table 1 of Two Views.** {len(marks.rows) - len(differ)} of its {len(marks.rows)} marks "
-        "agree with the verdicts here"
-        + (f". The marks that do not agree: {'; '.join(differ)}." if differ else ".")
+        f"**Table 1 of Two Views.** {len(marks.rows) - len(differ)} of the {len(marks.rows)} rows "
+        "of our table agree with the paper's marks"
+        + (f". Rows that do not agree: {'; '.join(differ)}." if differ else ".")
     )
 
 

@@ -238,10 +238,10 @@ def _trace_table(traces: list[Trace]) -> Exhibit:
         columns,
         rows,
         (
-            "Cells are at least 0, and the noise has scale 2. Effective draws are those of all "
-            "chains together. The bound is on the total variation distance between the law of one "
-            "chain's last state, given its start, and the exact law. A bound of 1 says nothing. "
-            "Exact draws are independent.",
+            "Cells are at least 0, and the noise has scale 2. These chains are not those of the "
+            "table above. Effective draws are those of all chains together. The bound is on the "
+            "total variation distance between the law of one chain's last state, given its start, "
+            "and the exact law. A bound of 1 says nothing. Exact draws are independent.",
         ),
     )
 
@@ -282,14 +282,14 @@ def _on_distances(found: list[Distances]) -> tuple[str, ...]:
     return (
         "**Figure 1.** Here and below, the ε of noise is for one cell: its scale is 1/ε. A "
         "substituted record changes two cells, so its ε is twice this. With noise at ε = 0.5, "
-        f"releases by exact conditioning have a mean distance of {exact[0]:.1f} (L1) and "
-        f"{exact[1]:.2f} (L2) from their tables. The distance of the noise itself is "
-        f"{coarse[0]:.1f} and {coarse[1]:.2f} at ε = 0.5, and {fine[0]:.1f} and {fine[1]:.2f} at ε "
-        "= 1. So the distance by conditioning is between those of the noise at ε = 1 and at ε = "
-        "0.5, as in the paper's box plots. The distance by NNL2 at ε = 1 is near that of its own "
-        f"noise: {nnl2[0]:.1f} and {nnl2[1]:.2f}. Algorithm 1 is the paper's Markov chain. It is "
-        "made to draw from the same law as exact conditioning, and its distances are "
-        f"{chain[0]:.1f} and {chain[1]:.2f}.",
+        "exact totals and no negative cell, releases by exact conditioning have a mean distance of "
+        f"{exact[0]:.1f} (L1) and {exact[1]:.2f} (L2) from their tables. The distance of the noise "
+        f"itself is {coarse[0]:.1f} and {coarse[1]:.2f} at ε = 0.5, and {fine[0]:.1f} and "
+        f"{fine[1]:.2f} at ε = 1. So the distance by conditioning is between those of the noise at "
+        "ε = 1 and at ε = 0.5, as in the paper's box plots. The distance by NNL2 at ε = 1 is near "
+        f"that of its own noise: {nnl2[0]:.1f} and {nnl2[1]:.2f}. Algorithm 1 is the paper's "
+        "Markov chain. It is made to draw from the same law as exact conditioning, and its "
+        f"distances are {chain[0]:.1f} and {chain[1]:.2f}.",
     )
 
 

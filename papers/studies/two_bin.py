@@ -310,10 +310,10 @@ def _on_losses(losses: Exhibit) -> tuple[str, ...]:
     past = sum(ratio > 1.0 + 1e-9 for ratio, _ in over)
     return (
         "More than one table is closest in L1. The weight β chooses one: it is the share of its "
-        "own noise that the first bin keeps. With Laplace noise, the loss of this image is "
-        "ε/(2 max(β, 1 − β)). The largest log ratio of densities found agrees "
-        f"with it to a relative {off:.1e}. proofs/l1-two-bins.md has a proof in two lines, "
-        "and `congenial.image(..., beta=...)` states this loss.",
+        "own noise that the first bin keeps. With Laplace noise, the loss of this image is ε/(2 "
+        "max(β, 1 − β)). The largest log ratio of densities found agrees with it to a relative "
+        f"{off:.1e}. proofs/l1-two-bins.md has a proof in two lines. For Laplace noise, "
+        "`congenial.image(..., beta=...)` states this loss.",
         "**For integer noise this loss is too small.** For β between 1/2 and 1 the loss is larger "
         f"in {past} of {len(over)} rows, by up to {100 * (worst - 1):.0f}% ({row[0]}, ε = "
         f"{_number(row[1]):g}: {_number(row[5]):.4g} instead of {_number(row[2]):.4g}). For "

@@ -90,7 +90,7 @@ def test_findings_are_those_of_the_tables(study, tables):
         assert line.startswith(f"- **{item}.** ") and "Counterexample: " in line
     assert "Corrected: " in lines[0]
     marks = next(text for text in study.findings if "Table 1 of Two Views" in text)
-    assert marks.endswith("The marks that do not agree: conditioning, disjoint union: privacy.")
+    assert marks.endswith("Rows that do not agree: conditioning, disjoint union: privacy.")
     rules = next(text for text in study.findings if "Rules of belief change" in text)
     assert "- revision: none\n- screened: success\n" in rules
     assert sum(tables["sources"].column("statements")) == len(CLAIMS)
