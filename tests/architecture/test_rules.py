@@ -51,6 +51,7 @@ FAST = {
     "kernels.network.cutset",
     "kernels.network.differences",
     "kernels.network.family_sums",
+    "kernels.network.member_sums",
     "kernels.network.sharing",
     "kernels.network.tallies",
     "kernels.network.twins",

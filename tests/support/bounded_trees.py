@@ -32,7 +32,7 @@ def compiled(released, x):
 
 def filled(released, x, limit=1e-9):
     made = compiled(released, x)
-    return fill_families(made.forest, made.weights, made.theta, limit)
+    return fill_families(made.forest, made.weights, limit)
 
 
 def p_values(draws, released, x):

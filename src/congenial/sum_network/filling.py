@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from congenial.errors import NumericalError
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
@@ -21,28 +22,33 @@ class Compiled:
 
     forest: SumForest
     weights: SharedUnary  # or `PriorWeights`
-    # shape (m,): Multipliers of the sums. They tilt the weights so that the means satisfy the sums.
-    theta: FloatArray
     freed: Freed | None = None  # Variables that were removed from the sums and follow from others.
+
+    @cached_property
+    def theta(self) -> FloatArray:
+        """Multipliers of the sums, shape (m,), which tilt the weights so that means add up."""
+        if isinstance(self.weights, PriorWeights):
+            return prior_tilts(self.forest, self.weights)
+        return tilts(self.forest, self.weights)
 
 
 def compile(  # noqa: A001 -- reached as `sum_network.compile`
     forest: SumForest, weights: SharedUnary, *, whole: bool = True
 ) -> Compiled:
-    """Check that the weights and the sums have a law, and tilt the weights towards the sums.
+    """Check that the weights and the sums have a law.
 
     Unless `whole`, sums that constrain nothing are left out, see `freed`; then the tables lack the
     laws of some variables. Raises InfeasibleError if no value satisfies all the sums,
     UnsupportedError if the law is improper.
     """
     if isinstance(weights, PriorWeights):
-        return Compiled(forest, weights, prior_tilts(forest, weights))
+        return Compiled(forest, weights)
     check_proper(forest, weights)
     check_feasible_sums(forest, weights)
     freed = None
     if not whole and (found := free_sums(forest, weights)):
         forest, weights, freed = found
-    return Compiled(forest, weights, tilts(forest, weights), freed)
+    return Compiled(forest, weights, freed)
 
 
 def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False) -> Tables:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from congenial.kernels.network import family_sums as kernels
+from support.kernel_entries import entry
 
 pytestmark = pytest.mark.kernels
 
@@ -64,3 +65,20 @@ def test_moments_of_weighted_normal_laws(mean, tilt):
     deviation = np.sqrt(law @ x**2 - (law @ x) ** 2)
     assert found[0, 0] == pytest.approx(law @ x, abs=0.1 * deviation)
     assert found[1, 0] == pytest.approx(deviation**2, rel=0.15)
+
+
+def test_moments_of_lifts_are_those_of_their_laws():
+    source, moments = np.random.default_rng(4), entry("network.family_sums._lift_moments")
+    for _ in range(3000):
+        gap, inverse = int(source.integers(1, 60)), float(10.0 ** source.uniform(-3.0, 0.5))
+        tilt = inverse - float(10.0 ** source.uniform(-4.0, 1.0))
+        if source.random() < 0.2:  # nearly even weights
+            tilt = -inverse + 1e-4 * float(source.normal()) / gap
+        j = np.arange(gap + 1)
+        log = np.log(-np.expm1(-2.0 * inverse)) - inverse * (gap - j)
+        log[0] = -inverse * gap
+        law = np.exp(log + tilt * j - (log + tilt * j).max())
+        law /= law.sum()
+        mean = law @ j
+        found = moments(gap, inverse, tilt)
+        assert found == pytest.approx((mean, law @ (j - mean) ** 2), rel=2e-4, abs=1e-9)

@@ -29,10 +29,8 @@ _CUT = 40.0
 _WHOLE = 2.0**62
 # Nats: frequencies at which the sum of the geometric variables alone is smaller are left out.
 _FAINT = 36.0
-# Size below which a product of factors that are at most 1 is left.
-_TINY = 1e-30
-# Step of the differences by which moments are computed, as a share of the least decay.
-_STEP = 0.02
+# Nats by which a lift's weights differ below which they count as equal.
+_EVEN = 1e-4
 # Points on each side of the mode of a weighted normal law, the nearest one as a share of the least
 # width, and the farthest one in deviations.
 _POINTS, _NEAR, _REACH = 20, 0.05, 7.0
@@ -65,15 +63,42 @@ def _cumulant(gaps, counts, begin, stop, size, inverse, tilt):
 
 
 @njit(inner=True)
+def _lift_moments(gap, inverse, tilt):
+    """Return mean and variance of a lift: 0, or a geometric law that is cut off, on 1 .. gap."""
+    rate, c = tilt + inverse, float(gap)
+    away = abs(rate)
+    most, far = -math.expm1(-2.0 * inverse), math.exp(-away * c)
+    if away * c < _EVEN:
+        body, mean, variance = c, 0.5 * (c + 1.0), (c * c - 1.0) / 12.0
+    else:
+        near, whole = -math.expm1(-away), -math.expm1(-away * c)
+        body = whole / near
+        mean = 1.0 / near - c * far / whole
+        variance = (1.0 - near) / (near * near) - c * c * far / (whole * whole)
+    # these count from the likelier end, which is c for a positive rate
+    if rate >= 0.0:
+        share = most * body / (most * body + far)
+        mean = c + 1.0 - mean
+    else:
+        share = most * body * (1.0 - -math.expm1(rate))
+        share /= share + 1.0
+    return share * mean, share * (variance + (1.0 - share) * mean * mean)
+
+
+@njit(inner=True)
 def _moments(gaps, counts, begin, stop, size, inverse, tilt):
     """Return mean and variance of a family's sum above its least value; nan without a law."""
-    room = inverse - tilt
+    room = -math.expm1(tilt - inverse)
     if not room > 0.0:
         return np.nan, np.nan
-    step, law = _STEP * min(room, inverse), (gaps, counts, begin, stop, size, inverse)
-    here = _cumulant(*law, tilt)
-    up, down = _cumulant(*law, tilt + step), _cumulant(*law, tilt - step)
-    return (up - down) / (2.0 * step), max((up - here + (down - here)) / step**2, 1.0)
+    mean = size * (1.0 - room) / room
+    variance = mean / room
+    for i in range(begin, stop):
+        if gaps[i] > 0:
+            found = _lift_moments(gaps[i], inverse, tilt)
+            mean += counts[i] * found[0]
+            variance += counts[i] * found[1]
+    return mean, max(variance, 1.0)
 
 
 @njit()
@@ -175,17 +200,18 @@ def weigh(sums, more, ends, first, size, law, own, out, begin):
 
 
 @njit()
-def weigh_all(number, sums, begins, errors, at, bounds, laws, tilts, found, table):
+def weigh_all(number, sums, begins, errors, at, bounds, laws, tilts, found, table, used):
     """Fill tables of the owners of families from the laws of their sums, rows of `sums`.
 
     A row is periodic and is read from `begins` on. `at` has the ends beyond which the sum lies with
     probability exp(-DEPTH), counted from the least sum, and that sum; a row begins at the first.
-    `bounds` has the tilts of these ends. Returns (table, its size). `found` (rows, 9) is filled
-    with the place of each table and with what `weigh` returns. The size is 0 too if the weight
-    rises faster, at an end, than the sum is known to fall there.
+    `bounds` has the tilts of these ends. Tables are appended to the first `used` entries of
+    `table`; returns (table, entries in use), a longer copy where needed. `found` (rows, 9) is
+    filled with the place of each table and with what `weigh` returns. The size is 0 too if the
+    weight rises faster, at an end, than the sum is known to fall there.
     """
     kind, inverse, tilt, lo, hi = laws
-    used, n = 0, sums.shape[1]
+    n = sums.shape[1]
     row, own = np.empty(n), np.empty(n)
     for i in range(number.size):
         f, error = number[i], errors[i]
@@ -230,18 +256,18 @@ def fill_powers(inverse, tilt, out):
 
 
 @njit()
-def fill_directly(number, families, binomials, laws, base_tilt, placed, found, table):
+def fill_directly(number, families, binomials, laws, base_tilt, placed, found, table, used):
     """Fill the tables of the owners of families, whose sums are added up term by term.
 
-    Returns (table, its size). `found` (families, 6) is filled with each owner's place, first value,
-    size, units of rounding, largest weight over the mean weight of the sum, and the share that was
-    cut. The size is 0 if no value is possible, or the weight rises faster, at the upper end, than
-    the sum is known to fall there.
+    For `table` and `used` see `weigh_all`. `found` (families, 6) has each owner's place, first
+    value, size, units of rounding, largest weight over the mean weight of the sum, and the share
+    that was cut. The size is 0 if no value is possible, or the weight rises faster, at the upper
+    end, than the sum is known to fall there.
     """
     begins, gaps, counts, base, inverse, tilt = families
     kind, own_inverse, own_tilt, lo, hi = laws
     of, offset, binomial = binomials
-    used, room, widest = 0, np.int64(64), np.int64(1)
+    room, widest = np.int64(64), np.int64(1)
     for i in range(number.size):
         f = number[i]
         room = max(room, np.int64(placed[f, 1]) + 1)
@@ -384,36 +410,6 @@ def _fill_spectrum(f, families, size, turns, spectrum):
 
 
 @njit()
-def multiply_spectra(spectra, error, spectrum):
-    """Fill the product of spectra, whose entries have errors of `error`.
-
-    Returns (mean of the sizes, bound on the mean of the errors, mean of the largest sizes without
-    one factor) over the whole period.
-    """
-    parts, size = spectra.shape
-    sizes = errors = without = 0.0
-    for k in range(size):
-        a, b, whole, least, share = 1.0, 0.0, 1.0, 1.0, 0.0
-        for c in range(parts):
-            re, im = spectra[c, k].real, spectra[c, k].imag
-            large = max(math.sqrt(re * re + im * im), error)
-            least = min(least, large)
-            share += error / large + 2.3 * 2.0**-53
-            a, b, whole = a * re - b * im, a * im + b * re, whole * large
-            if whole < _TINY:
-                # the other factors are at most 1
-                share += (parts - c - 1) * (error + 2.3 * 2.0**-53)
-                break
-        spectrum[k] = complex(a, b)
-        times = 1.0 if k in (0, size - 1) else 2.0
-        sizes += times * whole
-        errors += times * whole * share
-        without += times * whole / least
-    n = 2 * (size - 1)
-    return sizes / n, 1.001 * errors / n, without / n
-
-
-@njit()
 def fill_binomial(inverse, size, tilt, out):
     """Fill `out` with the weights of a sum of `size` geometric variables, from 0 on."""
     fill_unary(GEOMETRIC_SUM, inverse, size, tilt, 0, out)
@@ -453,35 +449,40 @@ def fill_tilted(table, tilt, out):
 
 @njit()
 def weigh_normal(mean, variance, decay, tilt, lo, hi, found):
-    """Fill `found` (2, laws) with the means and variances of weighted normal laws, roughly.
+    """Fill `found` (2, laws) with the means and variances of weighted normal laws, roughly."""
+    for i in range(mean.size):
+        law = mean[i], variance[i], decay[i], tilt[i], lo[i], hi[i]
+        found[0, i], found[1, i] = weigh_one(*law)
+
+
+@njit(inner=True)
+def weigh_one(mean, variance, decay, tilt, lo, hi):
+    """Return mean and variance of a weighted normal law, roughly.
 
     The weight is exp(tilt * x - decay * abs(x)) from `lo` to `hi`.
     """
-    for i in range(mean.size):
-        deviation = math.sqrt(variance[i])
-        right = mean[i] + variance[i] * (tilt[i] - decay[i])
-        left = mean[i] + variance[i] * (tilt[i] + decay[i])
-        mode = right if right > 0.0 else min(left, 0.0)
-        mode = min(max(mode, lo[i]), hi[i])
-        # points at distances that grow by one factor, on both sides of the mode
-        least = _NEAR * min(deviation, 1.0 / decay[i] if decay[i] > 0.0 else deviation)
-        grow = (_REACH * deviation / least) ** (1.0 / (_POINTS - 1))
-        total = first = second = 0.0
-        for side in (1.0, -1.0):
-            away = least
-            for _ in range(_POINTS):
-                x = mode + side * away
-                if lo[i] <= x <= hi[i]:
-                    log = tilt[i] * (x - mode) - decay[i] * (abs(x) - abs(mode))
-                    a, b = x - mean[i], mode - mean[i]
-                    log -= 0.5 * (a * a - b * b) / variance[i]
-                    weight = math.exp(log) * away
-                    total += weight
-                    first += weight * (x - mode)
-                    second += weight * (x - mode) * (x - mode)
-                away *= grow
-        if total > 0.0:
-            found[0, i] = mode + first / total
-            found[1, i] = max(second / total - (first / total) ** 2, 0.0)
-        else:
-            found[0, i], found[1, i] = mode, 0.0
+    deviation = math.sqrt(variance)
+    right = mean + variance * (tilt - decay)
+    left = mean + variance * (tilt + decay)
+    mode = right if right > 0.0 else min(left, 0.0)
+    mode = min(max(mode, lo), hi)
+    # points at distances that grow by one factor, on both sides of the mode
+    least = _NEAR * min(deviation, 1.0 / decay if decay > 0.0 else deviation)
+    grow = (_REACH * deviation / least) ** (1.0 / (_POINTS - 1))
+    total = first = second = 0.0
+    for side in (1.0, -1.0):
+        away = least
+        for _ in range(_POINTS):
+            x = mode + side * away
+            if lo <= x <= hi:
+                log = tilt * (x - mode) - decay * (abs(x) - abs(mode))
+                a, b = x - mean, mode - mean
+                log -= 0.5 * (a * a - b * b) / variance
+                weight = math.exp(log) * away
+                total += weight
+                first += weight * (x - mode)
+                second += weight * (x - mode) * (x - mode)
+            away *= grow
+    if not total > 0.0:
+        return mode, 0.0
+    return mode + first / total, max(second / total - (first / total) ** 2, 0.0)

@@ -58,19 +58,23 @@ def _add_leaves(code, above, inner, theta, step, weights, prior, memory, leaves)
     for k in range(theta.size):
         if step[k] != 0.0:
             leaves[k, 0] = leaves[k, 1] = leaves[k, 2] = 0.0
+    last, same, mean, var = np.int32(-1), -1, 0.0, 0.0
     for v in range(above.size):
         k = above[v]
         if k < 0 or step[k] == 0.0 or inner[v] >= 0:
             continue
-        c, tilt = code[v], theta[k]
-        row = _row(c, tilt)
-        if memory[row, 0] != c or memory[row, 1] != tilt:
-            memory[row, 0], memory[row, 1] = c, tilt
-            found = _moments(c, kind, scale, center, lo, hi, prior, tilt)
-            memory[row, 2], memory[row, 3] = found
-        leaves[k, 0] += memory[row, 2]
-        leaves[k, 1] += memory[row, 3]
-        leaves[k, 2] = max(leaves[k, 2], memory[row, 3])
+        c = code[v]
+        if k != last or c != same:
+            last, same, tilt = k, c, theta[k]
+            row = _row(c, tilt)
+            if memory[row, 0] != c or memory[row, 1] != tilt:
+                memory[row, 0], memory[row, 1] = c, tilt
+                found = _moments(c, kind, scale, center, lo, hi, prior, tilt)
+                memory[row, 2], memory[row, 3] = found
+            mean, var = memory[row, 2], memory[row, 3]
+        leaves[k, 0] += mean
+        leaves[k, 1] += var
+        leaves[k, 2] = max(leaves[k, 2], var)
 
 
 @njit(inner=True)

@@ -7,6 +7,7 @@ Proof: `proofs/family-draws.md`. Benchmark row: `bounded`.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -16,10 +17,12 @@ import numpy.typing as npt
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
+from congenial.kernels.network import member_sums
 from congenial.kernels.network.family_draws import MOST_NATS
 from congenial.kernels.numerics import laws
 from congenial.sum_network import Compiled, Freed, SharedUnary, SumForest, Tables, fill
-from congenial.sum_network.families.family_tilts import Leaves, Shape, settle
+from congenial.sum_network.families.equal_families import first_equal, ranges
+from congenial.sum_network.families.family_tilts import Leaves, Shape, common_tilt, settle
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 _UNIT = 2.0**-53
@@ -90,6 +93,14 @@ class TablesOfOwners(NamedTuple):
     table: IntArray
 
 
+class DistinctTables(NamedTuple):
+    """Distinct tables of the members of families, one row each."""
+
+    begins: IntArray  # shape (families + 1,): Where the rows of each family begin.
+    member: IntArray  # A variable that has the table.
+    times: IntArray  # Number of members that have it.
+
+
 class Doubt(NamedTuple):
     """By how much entries may be too large, because transforms have errors.
 
@@ -127,13 +138,11 @@ class FamilySums:
         return int(self.families.gap.size)
 
 
-def fill_families(
-    forest: SumForest, weights: SharedUnary, theta: FloatArray, limit: float
-) -> FamilySums | None:
+def fill_families(forest: SumForest, weights: SharedUnary, limit: float) -> FamilySums | None:
     """Fill the tables; None where this way does not apply or its error would exceed `limit`."""
     if not _applies(forest, weights):
         return None
-    return _Filling(forest, weights, theta).filled(limit)
+    return _Filling(forest, weights).filled(limit)
 
 
 def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
@@ -169,7 +178,7 @@ def _applies(forest: SumForest, weights: SharedUnary) -> bool:
 class _Filling:
     """The tables on their way up."""
 
-    def __init__(self, forest: SumForest, weights: SharedUnary, theta: FloatArray) -> None:
+    def __init__(self, forest: SumForest, weights: SharedUnary) -> None:
         n, m = forest.n, forest.m
         unary, code, owner = weights.unary, weights.code, forest.owner
         start, self.bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
@@ -184,7 +193,8 @@ class _Filling:
         lo = np.where(np.isfinite(unary.lo), unary.lo, 0.0)
         least = np.where(self.owned, 0, lo.astype(np.int64)[code])
         inverse = np.where(unary.kind == laws.LAPLACE, 1.0 / unary.scale, 0.0)
-        self.inverse, self.theta, self.m, self.n = inverse[code], theta, m, n
+        self.inverse, self.m, self.n = inverse[code], m, n
+        self.depth = forest.depth
         inner = np.add.reduceat(self.owned[member].astype(np.int64), start[:-1]) > 0
         ends = [f.reduceat(self.inverse[member], start[:-1]) for f in (np.minimum, np.maximum)]
         above = np.where(owner >= 0, forest.above[owner], -1)
@@ -199,21 +209,32 @@ class _Filling:
         )
         self.number = np.diff(start).astype(np.int64)
         law = self._leaves(ends[0])
+        own = code[owner]
+        self.first_of = self._first_of(law, np.where(owner >= 0, own, -1), above)
+        # families whose tables are filled, and how many have each one
+        self.kept = self.first_of == np.arange(m)
+        self.times = np.bincount(self.first_of, minlength=m)
         family = np.repeat(np.arange(m), self.number)
-        apart = ~self.families.of_leaves[family]
+        of_variable = np.full(n, -1)
+        of_variable[owner[owner >= 0]] = np.flatnonzero(owner >= 0)
+        below = of_variable[member]
+        apart = ~self.families.of_leaves[family] & ((below < 0) | self.kept[below])
         tree = Shape(
             member[apart].astype(np.int64),
             family[apart],
+            np.where(below >= 0, self.times[below], 1)[apart],
             forest.above.astype(np.int64),
             owner.astype(np.int64),
-            forest.depth.astype(np.int64),
+            np.where(self.kept, forest.depth, -1).astype(np.int64),
             self.families.of_leaves,
             self.owned,
+            code.astype(np.int64),
             self.number,
         )
-        self.theta = theta = _on_grid(settle(tree, law, weights.each, theta))
+        leaf = ~self.owned & (forest.above >= 0)
+        tilt = common_tilt(unary, np.bincount(code[leaf], minlength=unary.kind.size))
+        self.theta = theta = _on_grid(settle(tree, law, unary, tilt)[self.first_of])
         self.law = law._replace(tilt=theta.copy())
-        own = code[owner]
         self.owners = Owners(
             np.where(owner >= 0, unary.kind[own], laws.FLAT),
             np.where(owner >= 0, self.inverse[owner], 0.0),
@@ -247,15 +268,24 @@ class _Filling:
         # a sum over the distinct gaps of each family
         self.each = distinct >> _BITS
         self.lifted = np.bincount(self.each, weights=counts * (gaps > 0), minlength=m)
-        return Leaves(begins, gaps, counts, base.astype(np.int64), inverse, self.theta)
+        return Leaves(begins, gaps, counts, base.astype(np.int64), inverse, np.zeros(m))
+
+    def _first_of(self, law: Leaves, own: IntArray, above: IntArray) -> IntArray:
+        """Return the first family of leaves that equals each family, and has an equal owner."""
+        rates = np.unique(law.inverse, return_inverse=True)[1]
+        keys = own.astype(np.int64), above.astype(np.int64), self.number, law.base, rates
+        number = np.flatnonzero(self.families.of_leaves)
+        return first_equal(number, keys, law.begins, (law.gaps, law.counts), self.m)
 
     def filled(self, limit: float) -> FamilySums | None:
         """Fill all tables from the bottom up."""
         of = self.families
         if not self._fill_leaves():
             return None
-        for f in self.bottom_up[~of.of_leaves[self.bottom_up]].tolist():
-            if not self._fill_above(f):
+        inner = np.flatnonzero(~of.of_leaves)
+        depth = self.depth[inner]
+        for d in range(int(depth.max(initial=-1)), -1, -1):
+            if not self._fill_level(inner[depth == d]):
                 return None
         top = of.root | (of.owner < 0)
         error = float(self.missing[self.holder[top]].sum()) + self.relative
@@ -281,7 +311,7 @@ class _Filling:
         """Fill the tables of all owners of leaves."""
         law, number = self.law, self.number
         self.placed = np.full((self.m, 4), np.nan)
-        at = np.flatnonzero(self.families.of_leaves)
+        at = np.flatnonzero(self.families.of_leaves & self.kept)
         whole = law.begins, law.gaps, law.counts, number, law.inverse, law.tilt
         kernels.place_leaves(at, *whole, self.placed)
         low, high = self.placed[at, :2].T
@@ -298,8 +328,21 @@ class _Filling:
             return False
         self.lifts = np.zeros(self.m)
         self.lifts[at] = self._rounding_of_lifts(at)
-        self.relative += _UNIT * float((4.0 * self.lifted[at] + 8.0).sum())
-        return self._directly(at[direct]) and self._by_transforms(at[~direct])
+        self.relative += _UNIT * float(self.times[at] @ (4.0 * self.lifted[at] + 8.0))
+        if not (self._directly(at[direct]) and self._by_transforms(at[~direct])):
+            return False
+        self._share()
+        return True
+
+    def _share(self) -> None:
+        """Give all families of leaves the tables of the first one that equals each of them."""
+        first, of = self.first_of, self.binomials.of
+        self.base_tilt, self.lifts = self.base_tilt[first], self.lifts[first]
+        self.binomials = self.binomials._replace(of=of[first])
+        other = np.flatnonzero(~self.kept)
+        held, own = self.holder[other], self.holder[first[other]]
+        for column in (self.place, self.first, self.size, self.missing, *self.doubt):
+            column[held] = column[own]
 
     def _rounding_of_lifts(self, at: IntArray) -> FloatArray:
         """Bound the total variation by which integer weights change all lifts of families `at`.
@@ -353,13 +396,13 @@ class _Filling:
         for tilt, of in zip(tilts.tolist(), np.split(number, begins[1:]), strict=True):
             found = np.empty((of.size, 6))
             args = of, self.law, self.binomials, self.owners, tilt, self.placed, found
-            table, used = kernels.fill_directly(*args, np.empty(1024, dtype=np.int64))
+            self.table, self.used = kernels.fill_directly(*args, self.table, self.used)
             if not (found[:, 2] > 0.0).all():
                 return False
             at = self.holder[of]
             place, self.first[at], self.size[at], units, gain, cut = found.T
-            self.place[at] = self._append(table[:used]) + place.astype(np.int64)
-            self.relative += _UNIT * float(units.sum())
+            self.place[at] = place
+            self.relative += _UNIT * float(self.times[of] @ units)
             self.missing[at] = cut + self.size[at] * _CHOICE + gain * (self.lifts[of] + _BEYOND)
             if self.used > _ROOM:
                 return False
@@ -384,7 +427,7 @@ class _Filling:
             return True
         if periods.max() > _LONGEST:
             return False
-        self.relative += _UNIT * float((8.0 * self.lifted[number] + 40.0).sum())
+        self.relative += _UNIT * float(self.times[number] @ (8.0 * self.lifted[number] + 40.0))
         for n in np.unique(periods).tolist():
             of = number[periods == n]
             step = max(1, _AT_ONCE // n)
@@ -406,62 +449,95 @@ class _Filling:
         below = np.asarray(self.lifts[number]), np.full(number.size, np.inf)
         return self._weigh(number, *_back(spectra, means), at, bounds, below)
 
-    def _fill_above(self, f: int) -> bool:
-        """Fill the table of the owner of a family whose members have tables."""
-        of = self.families
-        members = of.member[of.start[f] : of.start[f + 1]]
-        if members.size > _MOST:
+    def _fill_level(self, number: IntArray) -> bool:
+        """Fill the tables of the owners of families of one depth, whose members have tables."""
+        of, sizes = self.families, self.number[number]
+        if sizes.max(initial=0) > _MOST:
             return False
-        if not all(self._fill_leaf(v, f) for v in members[~self.owned[members]].tolist()):
-            return False
-        places, sizes, base = self.place[members], self.size[members], self.first[members].sum()
-        length = int(sizes.max())
-        laws_of = np.zeros((members.size, length))
-        for law, place, size in zip(laws_of, places.tolist(), sizes.tolist(), strict=True):
-            law[:size] = self.table[place : place + size]
-        laws_of /= laws_of.sum(axis=1, keepdims=True)
-        spread = _Spread(laws_of)
-        missing = float(self.missing[members].sum())
-        one, none = np.array([f]), np.zeros(1)
-        if members.size == 1:
-            at = np.array([[0, length, base]])
-            below = np.array([missing]), np.array([np.inf])
-            return self._weigh(one, laws_of, none, at, np.zeros((1, 2)), below, turned=False)
-        moved, tilt = spread.tilted(self._wanted(f, spread, int(base)) - int(base))
-        low, high, by = moved.ends()
-        n = int(_periods(np.float64(max(high - low, length))))
-        if n > _LONGEST:
-            return False
-        spectra = np.fft.rfft(moved.tables, n)
-        spectrum, means = np.empty((1, n // 2 + 1), dtype=np.complex128), np.empty((1, 2))
-        error = _STAGE * (math.log2(n) + 1.0)
-        *means[0], without = kernels.multiply_spectra(spectra, error, spectrum[0])
-        # a tilt rounds its exponents and its exponentials, here and in draws
-        rounded = (4.0 + abs(tilt) * length) * _UNIT * members.size
-        means[0, 1] += rounded * without
-        nats = max(MOST_NATS, abs(tilt) * length)
-        self.relative += (4.0 + nats) * _UNIT * members.size
-        missing += float(sizes.sum()) * _CHOICE
-        self.relative += _UNIT * (3.0 * members.size + 5.0 * math.log2(members.size) + 16.0)
-        self.theta[f] += tilt
-        self.retilt[f] = tilt
-        at, bounds = np.array([[low, high, base]]), np.full((1, 2), by)
-        below = np.array([missing]), np.array([without])
-        return self._weigh(one, *_back(spectrum, means), at, bounds, below)
+        member = of.member[ranges(of.start[number].astype(np.int64), sizes)]
+        family = np.repeat(np.arange(number.size), sizes)
+        lone = ~self.owned[member]
+        for v, f in zip(member[lone].tolist(), number[family[lone]].tolist(), strict=True):
+            if not self._fill_leaf(v, f):
+                return False
+        begins = np.cumsum(sizes) - sizes
+        base = np.add.reduceat(self.first[member], begins)
+        missing = np.add.reduceat(self.missing[member], begins)
+        single = sizes == 1
+        for i in np.flatnonzero(single).tolist():
+            if not self._fill_single(number[i], member[begins[i]], missing[i]):
+                return False
+        several = ~single
+        rows = _distinct(family, member.astype(np.int64), self.place, several)
+        return self._by_members(number[several], base[several], missing[several], rows)
 
-    def _wanted(self, f: int, spread: _Spread, base: int) -> float:
-        """Return about where the sum of a family will lie, given its owner's weight."""
-        kind, inverse, above, lo, hi = (float(column[f]) for column in self.owners)
-        if lo == hi:
-            return lo
-        mean, deviation = base + spread.mean, math.sqrt(spread.variance)
-        x = mean + deviation * np.linspace(-10.0, 10.0, 401)
-        x = x[(x >= lo) & (x <= hi)]
-        decay = inverse if kind == laws.LAPLACE else 0.0
-        weight = (above - self.theta[f]) * x - decay * np.abs(x)
-        weight -= 0.5 * ((x - mean) / deviation) ** 2
-        weight = np.exp(weight - weight.max(initial=-np.inf))
-        return float(weight @ x / weight.sum()) if x.size else mean
+    def _fill_single(self, f: int, v: int, missing: float) -> bool:
+        """Fill the table of the owner of a family of one member."""
+        size, place = int(self.size[v]), int(self.place[v])
+        law = self.table[place : place + size] / float(self.table[place : place + size].sum())
+        at = np.array([[0, size, self.first[v]]])
+        below = np.array([missing]), np.array([np.inf])
+        args = np.array([f]), law[None, :], np.zeros(1), at, np.zeros((1, 2)), below
+        return self._weigh(*args, turned=False)
+
+    def _by_members(
+        self, number: IntArray, base: IntArray, missing: FloatArray, rows: DistinctTables
+    ) -> bool:
+        """Fill the tables of the owners of families of several members, by transforms."""
+        if not number.size:
+            return True
+        found, whole = np.empty((number.size, 5)), self.table[: self.used]
+        place, size = self.place[rows.member], self.size[rows.member]
+        law = rows.begins, place, size, rows.times, whole, base
+        member_sums.place_members(number, *law, self.owners, self.theta, _GRID, found)
+        tilt, low, high, by, longest = found.T
+        members = np.add.reduceat(rows.times, rows.begins[:-1])
+        self.theta[number] += tilt
+        self.retilt[number] = tilt
+        nats = np.maximum(MOST_NATS, np.abs(tilt) * longest)
+        units = (4.0 + nats) * members + 3.0 * members + 5.0 * np.log2(members) + 16.0
+        self.relative += _UNIT * float(units.sum())
+        # a tilt rounds its exponents and its exponentials, here and in draws
+        rounded = (4.0 + np.abs(tilt) * longest) * _UNIT * members
+        missing = missing + np.add.reduceat(rows.times * size, rows.begins[:-1]) * _CHOICE
+        at = np.stack((low, high, base.astype(np.float64)), axis=1).astype(np.int64)
+        bounds = np.ascontiguousarray(np.stack((by, by), axis=1))
+        periods = _periods(np.maximum(high - low, longest)).astype(np.int64)
+        if periods.max() > _LONGEST:
+            return False
+        for n in np.unique(periods).tolist():
+            for of in _batches(np.flatnonzero(periods == n), rows.begins, max(1, _AT_ONCE // n)):
+                spectra, means, without = self._spectra(of, n, rows, tilt, longest)
+                means[:, 1] += rounded[of] * without
+                sums, error = _back(spectra, means)
+                below = missing[of], without
+                if not self._weigh(number[of], sums, error, at[of], bounds[of], below):
+                    return False
+        return True
+
+    def _spectra(
+        self, of: IntArray, n: int, rows: DistinctTables, tilt: FloatArray, longest: FloatArray
+    ) -> tuple[npt.NDArray[np.complex128], FloatArray, FloatArray]:
+        """Return the spectra of some families' sums, as `member_sums.finish` does."""
+        error, most = _STAGE * (math.log2(n) + 1.0), max(1, _AT_ONCE // n)
+        number = np.diff(rows.begins)[of]
+        at = ranges(rows.begins[of], number)
+        family = np.repeat(np.arange(of.size), number)
+        product = np.ones((of.size, 5, n // 2 + 1))
+        product[:, 1] = product[:, 4] = 0.0
+        live = np.full(of.size, n // 2 + 1)
+        for i in range(0, at.size, most):
+            some, mine = at[i : i + most], family[i : i + most]
+            tables = np.empty((some.size, n))
+            v, own = rows.member[some], of[mine]
+            law = self.place[v], self.size[v], tilt[own], longest[own]
+            member_sums.lay_out(*law, self.table[: self.used], tables)
+            args = mine, rows.times[some], error, product, live
+            member_sums.multiply(np.fft.rfft(tables).view(np.float64), *args)
+        spectra = np.empty((of.size, n // 2 + 1), dtype=np.complex128)
+        means = np.empty((of.size, 3))
+        member_sums.finish(product, spectra, means)
+        return spectra, means[:, :2].copy(), means[:, 2].copy()
 
     def _fill_leaf(self, v: int, f: int) -> bool:
         """Fill the table of a leaf among inner nodes."""
@@ -499,20 +575,19 @@ class _Filling:
         """
         kind, inverse, above, _, _ = (column[number] for column in self.owners)
         begins = at[:, 0] % sums.shape[1] if turned else np.zeros(number.size, dtype=np.int64)
-        found, table = np.empty((number.size, 9)), np.empty(1 << 12, dtype=np.int64)
+        found = np.empty((number.size, 9))
         args = number, sums, begins, error, at, bounds, self.owners, self.theta, found
-        table, used = kernels.weigh_all(*args, table)
+        self.table, self.used = kernels.weigh_all(*args, self.table, self.used)
         place, first, size, total, weights, scale, cut, log_top, faint = found.T
         # draws of sums that are mostly bounds would be rejected
         if not (size > 0.0).all() or faint.max() > _FAINT:
             return False
         v = self.holder[number]
-        self.place[v] = self._append(table[:used]) + place.astype(np.int64)
-        self.first[v], self.size[v] = first, size
+        self.place[v], self.first[v], self.size[v] = place, first, size
         missing, without = below
         gain = np.minimum(1.0, without * weights) / total
         self.missing[v] = cut + size * _CHOICE + gain * (missing + _BEYOND)
-        self.relative += 8.0 * _UNIT * number.size
+        self.relative += 8.0 * _UNIT * float(self.times[number].sum())
         doubt = self.doubt
         doubt.slope[v] = above - self.theta[number]
         doubt.decay[v] = np.where(kind == laws.LAPLACE, inverse, 0.0)
@@ -521,41 +596,28 @@ class _Filling:
         return self.used <= _ROOM
 
 
-class _Spread:
-    """Laws of the members of a family, as rows from 0 on, and the moments of their sum."""
+def _distinct(
+    family: IntArray, member: IntArray, place: IntArray, kept: BoolArray
+) -> DistinctTables:
+    """Return one row for each table of the families that are kept."""
+    mine = kept[family]
+    family, member = family[mine], member[mine]
+    order = np.lexsort((place[member], family))
+    family, member = family[order], member[order]
+    fresh = np.ones(member.size, dtype=np.bool_)
+    fresh[1:] = (family[1:] != family[:-1]) | (place[member][1:] != place[member][:-1])
+    first = np.flatnonzero(fresh)
+    times = np.diff(np.append(first, member.size))
+    number = np.flatnonzero(kept)
+    begins = np.searchsorted(family[first], np.append(number, kept.size))
+    return DistinctTables(begins, member[first], times)
 
-    def __init__(self, tables: FloatArray) -> None:
-        self.tables, self.index = tables, np.arange(tables.shape[1])
-        self.means = tables @ self.index
-        self.mean = float(self.means.sum())
-        self.variance = max(float((tables @ self.index**2 - self.means**2).sum()), 1e-2)
 
-    def tilted(self, mean: float) -> tuple[_Spread, float]:
-        """Tilt all laws such that their sum has about this mean; return the tilt too."""
-        spread, tilt = self, 0.0
-        for _ in range(50):
-            off = mean - spread.mean
-            if off**2 <= (0.1 if tilt == 0.0 else 0.01) * spread.variance:
-                break
-            # by one deviation at most, since the variance changes
-            step = off / max(spread.variance, abs(off) * math.sqrt(spread.variance))
-            tilt = float(_on_grid(tilt + step))
-            tables = self.tables * np.exp(tilt * (self.index - self.index[-1] * (tilt > 0.0)))
-            spread = _Spread(tables / tables.sum(axis=1, keepdims=True))
-        return spread, tilt
-
-    def ends(self) -> tuple[int, int, float]:
-        """Return values beyond which the sum lies with probability exp(-DEPTH), by Chernoff.
-
-        The last number is the tilt of the bound. An end of the support is an end.
-        """
-        by = min(0.9 * math.sqrt(2.0 * kernels.DEPTH / self.variance), 300.0 / self.index.size)
-        away, reach = self.index - self.means[:, None], []
-        for side in (1.0, -1.0):
-            grown = (self.tables * np.exp(side * by * away)).sum(axis=1)
-            reach.append((float(np.log(grown).sum()) + kernels.DEPTH) / by)
-        most = int(((self.tables > 0.0) @ np.ones(self.index.size)).sum()) - len(self.tables)
-        return max(int(self.mean - reach[1]), 0), min(int(self.mean + reach[0]) + 1, most), by
+def _batches(number: IntArray, begins: IntArray, most: int) -> Iterator[IntArray]:
+    """Yield families in parts that have at most about `most` rows each."""
+    rows = np.cumsum(np.diff(begins)[number])
+    edges = np.flatnonzero(np.diff(rows // most)) + 1
+    return iter(np.split(number, edges))
 
 
 def _back(spectra: npt.NDArray[np.complex128], means: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -590,14 +652,14 @@ def fill_draws(compiled: Compiled, limit: float) -> Tables | FamilySums:
     For `limit` and the errors raised see `fill`. Where it raises UnsupportedError or
     NumericalError, tables of families are tried too.
     """
-    forest, weights, theta = compiled.forest, compiled.weights, compiled.theta
+    forest, weights = compiled.forest, compiled.weights
     wide = are_wide(forest, weights)
-    found = fill_families(forest, weights, theta, limit) if wide else None
+    found = fill_families(forest, weights, limit) if wide else None
     if found is None:
         try:
             return fill(compiled, limit, drawn=True)
         except (NumericalError, UnsupportedError):
-            found = None if wide else fill_families(forest, weights, theta, limit)
+            found = None if wide else fill_families(forest, weights, limit)
             if found is None:
                 raise
     return replace(found, freed=compiled.freed)

@@ -23,8 +23,13 @@ from congenial.types import BoolArray, FloatArray, IntArray
 _ROUNDS, _STILL = 40, 0.3
 # Least variance of a sum.
 _LEAST = 1e-3
-# Largest move of a sum in one round, in deviations.
-_STEP = 3.0
+# Largest step in one round: its product with the deviation of a member, which limits by how much
+# the variance changes. Factor by which a step that had to be shortened grows again.
+_STEP, _GROW = 3.0, 1.5
+# Moves below which a family of leaves keeps its tilt and its moments, in deviations.
+_NEAR = 0.1
+# Scales of the lowest tilt that leaves begin with, and how often the range is halved.
+_WIDEST, _HALVES = 50.0, 40
 
 
 class Leaves(NamedTuple):
@@ -41,68 +46,153 @@ class Leaves(NamedTuple):
 class Shape(NamedTuple):
     """A tree of families as arrays: m families, n variables."""
 
-    members: IntArray  # Members of families that are not of leaves alone, and their families.
+    # Members of families that are not of leaves alone, one of those that are equal, and how often
+    # each occurs in its family.
+    members: IntArray
     family: IntArray
+    times: IntArray
     above: IntArray  # shape (n,): Family of each variable, -1 for none.
     owner: IntArray  # shape (m,): -1 for a sum that is fixed at 0.
-    depth: IntArray  # shape (m,)
+    depth: IntArray  # shape (m,): -1 for a family that equals another one.
     of_leaves: BoolArray  # shape (m,)
     owned: BoolArray  # shape (n,): Whether a variable owns a family.
+    code: IntArray  # shape (n,): Weight of each variable.
     size: IntArray  # shape (m,)
 
 
-def settle(shape: Shape, leaves: Leaves, unary: Unary, theta: FloatArray) -> FloatArray:
-    """Return better tilts of all sums than `theta`, shape (m,); `unary` has every variable's."""
-    begins, gaps, counts, base, inverse, _ = leaves
-    kind, lo, hi = unary.kind, unary.lo, unary.hi
-    scale = np.where(np.isfinite(unary.scale), unary.scale, 1.0)
-    decay = np.where(kind == laws.LAPLACE, unary.inverse, 0.0)
-    theta, m, n = theta.copy(), theta.size, kind.size
-    mean, variance = np.zeros(n), np.zeros(n)
-    own_mean, own_variance = np.zeros(m), np.zeros(m)
-    leafy = np.flatnonzero(shape.of_leaves)
-    law_of = leafy, begins, gaps, counts, shape.size, inverse
-    lone = ~shape.owned[shape.members]  # leaves among inner nodes
-    alone, alone_in = shape.members[lone], shape.family[lone]
-    held, v = shape.owner >= 0, np.maximum(shape.owner, 0)
-    top = ~held | (shape.above[v] < 0)
-    over = np.where(top, 0, shape.above[v])
-    fixed = ~held | (lo[v] == hi[v])
-    point = np.where(held, np.where(fixed, lo[v], 0.0), 0.0)
-    levels = [np.flatnonzero(shape.depth == d) for d in range(int(shape.depth.max()) + 1)]
-    pairs = [shape.depth[shape.family] == d for d in range(len(levels))]
-    below = [(shape.family[at], shape.members[at]) for at in pairs]
+def common_tilt(unary: Unary, number: IntArray) -> float:
+    """Return a tilt at which the means of all leaves add up to about 0, `number` of each weight."""
+    of = np.flatnonzero(number)
+    law = tuple(
+        column[of] for column in (unary.kind, unary.scale, unary.center, unary.lo, unary.hi)
+    )
+    low, high = -_WIDEST / float(unary.scale[of].min()), 1.0 / float(unary.scale[of].max())
+    found = np.empty((2, of.size))
+    for _ in range(_HALVES):
+        middle = 0.5 * (low + high)
+        unary_laws.moments(*law, np.full(of.size, middle), *found)
+        if found[0] @ number[of] > 0.0:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def settle(shape: Shape, leaves: Leaves, unary: Unary, start: float) -> FloatArray:
+    """Return tilts of sums, shape (m,), from one tilt of all; `unary` has the distinct weights.
+
+    Only the first of equal families gets a tilt of its own.
+    """
+    rounds = _Rounds(shape, leaves, unary, start)
     for _ in range(_ROUNDS):
-        kernels.moments_of_leaves(*law_of, theta, own_mean, own_variance)
-        own_mean[leafy] += base[leafy]
-        if alone.size:
-            law = kind[alone], scale[alone], np.zeros(alone.size), lo[alone], hi[alone]
-            found = np.empty((2, alone.size))
-            unary_laws.moments(*law, theta[alone_in], *found)
-            mean[alone], variance[alone] = found
-        for of, (family, members) in zip(reversed(levels), reversed(below), strict=True):
-            inner = of[~shape.of_leaves[of]]
-            own_mean[inner] = np.bincount(family, mean[members], m)[inner]
-            summed = np.bincount(family, variance[members], m)
-            own_variance[inner] = np.maximum(summed[inner], _LEAST)
-            tilt = np.where(top[of], 0.0, theta[over[of]]) - theta[of]
-            found = np.empty((2, of.size))
-            weight = decay[v[of]], tilt, lo[v[of]], hi[v[of]]
-            kernels.weigh_normal(own_mean[of], own_variance[of], *weight, found)
-            found[:, fixed[of]] = point[of[fixed[of]]], np.zeros(int(fixed[of].sum()))
-            at = held[of]
-            mean[v[of[at]]], variance[v[of[at]]] = found[:, at]
-        wanted, moved = mean.copy(), 0.0
-        for of, (family, members) in zip(levels, below, strict=True):
-            spread = np.sqrt(own_variance[of])
-            off = (np.where(held[of], wanted[v[of]], 0.0) - own_mean[of]) / spread
-            step = np.clip(off, -_STEP, _STEP) / spread
-            room = np.where(shape.of_leaves[of], 0.5 * (inverse[of] - theta[of]), np.inf)
-            theta[of] += np.minimum(step, room)
-            moved = max(moved, float(np.abs(off).max(initial=0.0)))
-            change = np.zeros(m)
-            change[of] = step
-            wanted[members] = mean[members] + variance[members] * change[family]
+        rounds.pass_up()
+        moved = rounds.pass_down()
         if moved < _STILL or not math.isfinite(moved):
             break
-    return theta
+    return rounds.theta
+
+
+class _Rounds:
+    """Moments of all sums and their owners, and tilts on their way."""
+
+    def __init__(self, shape: Shape, leaves: Leaves, unary: Unary, start: float) -> None:
+        m, n = leaves.inverse.size, shape.code.size
+        self.shape, self.leaves, self.theta = shape, leaves, np.full(m, start)
+        # of variables, and of the sums below them
+        self.mean, self.variance = np.zeros((2, n))
+        self.own_mean, self.own_variance = np.zeros((2, m))
+        lone = ~shape.owned[shape.members]  # leaves among inner nodes
+        self.alone, self.alone_in = shape.members[lone], shape.family[lone]
+        scale = np.where(np.isfinite(unary.scale), unary.scale, 1.0)
+        columns = unary.kind, scale, np.zeros(scale.size), unary.lo, unary.hi
+        self.law = tuple(column[shape.code[self.alone]] for column in columns)
+        self.held, self.owner = shape.owner >= 0, np.maximum(shape.owner, 0)
+        self.top = ~self.held | (shape.above[self.owner] < 0)
+        self.over = np.where(self.top, 0, shape.above[self.owner])
+        own = shape.code[self.owner]
+        self.decay = np.where(unary.kind == laws.LAPLACE, unary.inverse, 0.0)[own]
+        self.lo, self.hi = unary.lo[own], unary.hi[own]
+        self.fixed = ~self.held | (self.lo == self.hi)
+        depths = range(int(shape.depth.max()) + 1)
+        self.levels = [np.flatnonzero(shape.depth == d) for d in depths]
+        pairs = [shape.depth[shape.family] == d for d in depths]
+        self.below = [(shape.family[at], shape.members[at], shape.times[at]) for at in pairs]
+        self.pole = self._poles()
+        # the last distance of each sum from its wanted mean, and the share of its steps
+        self.last, self.damp = np.zeros(m), np.ones(m)
+        # families whose moments are out of date, and moves of the tilt above since they were found
+        self.stale, self.drift = np.ones(m, dtype=np.bool_), np.zeros(m)
+
+    def _poles(self) -> FloatArray:
+        """Return the tilts from which on what is below each sum has no law."""
+        pole = np.where(self.shape.of_leaves, self.leaves.inverse, np.inf)
+        least = np.full(self.mean.size, np.inf)
+        least[self.alone] = np.where(np.isposinf(self.law[4]), 1.0 / self.law[1], np.inf)
+        for of, (family, members, _) in zip(
+            reversed(self.levels), reversed(self.below), strict=True
+        ):
+            np.minimum.at(pole, family, least[members])
+            at = of[self.held[of]]
+            endless = np.isposinf(self.hi[at])
+            least[self.owner[at]] = np.where(endless, pole[at] + self.decay[at], np.inf)
+        return pole
+
+    def pass_up(self) -> None:
+        """Find the moments of all sums and of their owners that are out of date."""
+        shape, m = self.shape, self.theta.size
+        begins, gaps, counts, base, inverse, _ = self.leaves
+        moving = np.flatnonzero(shape.of_leaves & self.stale & (shape.depth >= 0))
+        law = moving, begins, gaps, counts, shape.size, inverse, self.theta
+        kernels.moments_of_leaves(*law, self.own_mean, self.own_variance)
+        self.own_mean[moving] += base[moving]
+        if self.alone.size:
+            found = np.empty((2, self.alone.size))
+            unary_laws.moments(*self.law, self.theta[self.alone_in], *found)
+            self.mean[self.alone], self.variance[self.alone] = found
+        for level, (family, members, times) in zip(
+            reversed(self.levels), reversed(self.below), strict=True
+        ):
+            inner = level[~shape.of_leaves[level]]
+            summed = [
+                np.bincount(family, times * x[members], m) for x in (self.mean, self.variance)
+            ]
+            self.own_mean[inner] = summed[0][inner]
+            self.own_variance[inner] = np.maximum(summed[1][inner], _LEAST)
+            of = level[self.stale[level]]
+            tilt = np.where(self.top[of], 0.0, self.theta[self.over[of]]) - self.theta[of]
+            weight, found = (self.decay[of], tilt, self.lo[of], self.hi[of]), np.empty((2, of.size))
+            kernels.weigh_normal(self.own_mean[of], self.own_variance[of], *weight, found)
+            found[0, self.fixed[of]] = self.lo[of[self.fixed[of]]]
+            found[1, self.fixed[of]] = 0.0
+            at = self.held[of]
+            self.mean[self.owner[of[at]]], self.variance[self.owner[of[at]]] = found[:, at]
+
+    def pass_down(self) -> float:
+        """Move the tilts towards the means that the top imposes; return the largest distance.
+
+        Distances are in deviations.
+        """
+        of_leaves, wanted, moved = self.shape.of_leaves, self.mean.copy(), 0.0
+        change = np.zeros(self.theta.size)
+        for of, (family, members, _) in zip(self.levels, self.below, strict=True):
+            spread = np.sqrt(self.own_variance[of])
+            aim = np.where(self.held[of], wanted[self.owner[of]], 0.0)
+            off = (aim - self.own_mean[of]) / spread
+            # steps that go back and forth are shortened
+            back, damp = off * self.last[of] < 0.0, self.damp[of]
+            self.damp[of] = np.where(back, 0.5 * damp, np.minimum(_GROW * damp, 1.0))
+            self.last[of] = off
+            most = _STEP * np.sqrt(self.shape.size[of])
+            step = self.damp[of] * np.clip(off, -most, most) / spread
+            # families of leaves that are near are left as they are
+            step[of_leaves[of] & (np.abs(off) < _NEAR)] = 0.0
+            change[of] = np.minimum(step, 0.5 * (self.pole[of] - self.theta[of]))
+            moved = max(moved, float(np.abs(off).max(initial=0.0)))
+            wanted[members] = self.mean[members] + self.variance[members] * change[family]
+        self.theta += change
+        self.mean = wanted
+        above = np.where(self.top, 0.0, change[self.over])
+        self.drift = np.where(self.stale, 0.0, self.drift) + above
+        far = np.abs(self.drift) * np.sqrt(self.variance[self.owner]) > _NEAR
+        self.stale = ~of_leaves | (change != 0.0) | far
+        return moved

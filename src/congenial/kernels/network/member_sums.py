@@ -1,0 +1,207 @@
+"""Laws of the sums of families whose members have tables: where they lie, and their spectra.
+
+Tables of integers are tilted by exp(tilt * place), which changes no conditional law, and scaled to
+probabilities. Equal members are one row with a number of times.
+
+Benchmark row: `bounded`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from congenial.kernels.network.family_sums import DEPTH, weigh_one
+from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.doubled import two_sum
+from congenial.kernels.numerics.laws import LAPLACE
+
+# Size below which a product of factors that are at most 1 is left.
+_TINY = 1e-30
+# Error of a product of complex numbers, as a share of its size.
+_PRODUCT = 2.3 * 2.0**-53
+# Most steps of a tilt, and the squared distance from the wanted mean, in variances, at which the
+# first and later steps stop.
+_STEPS, _NEAR, _NEARER = 50, 0.1, 0.01
+# Least variance of a sum.
+_LEAST = 1e-2
+# Largest exponent of a bound on a tail.
+_NATS = 300.0
+
+
+@njit(inner=True)
+def fill_factors(tilt, out):
+    """Fill `out` with exp(tilt * i), times a constant such that the largest is 1."""
+    last = out.size - 1 if tilt > 0.0 else 0
+    for i in range(out.size):
+        out[i] = math.exp(tilt * (i - last)) if tilt != 0.0 else 1.0
+
+
+@njit(inner=True)
+def _moments(table, begin, size, factors):
+    """Return (sum, mean and variance of places) of a table's entries times `factors`."""
+    total = first = second = 0.0
+    for i in range(size):
+        w = float(table[begin + i]) * factors[i]
+        total += w
+        first += w * i
+        second += w * (float(i) * i)
+    first /= total
+    return total, first, second / total - first * first
+
+
+@njit(inner=True)
+def _spread(table, place, size, times, factors, own):
+    """Fill `own` (rows, 2) with sums and means; return mean and variance of the sum of all."""
+    mean = variance = 0.0
+    for r in range(place.size):
+        own[r, 0], own[r, 1], var = _moments(table, place[r], size[r], factors)
+        mean += times[r] * own[r, 1]
+        variance += times[r] * var
+    return mean, max(variance, _LEAST)
+
+
+@njit()
+def place_members(number, begins, place, size, times, table, base, owners, theta, grid, found):
+    """Tilt the members of families `number`, and place their sums; fill `found` (families, 5).
+
+    Rows begins[i] .. begins[i + 1] - 1 have the members of number[i]: tables of `size` from `place`
+    on, `times` of each. `base` is the least sum. The columns of `found`: a tilt, a multiple of
+    `grid`, by which the mean comes near the one that the owner's weight wants; ends beyond which
+    the tilted sum, counted from `base`, lies with probability exp(-DEPTH) (Chernoff) or not at all;
+    the tilt of this bound; the longest table.
+    """
+    kind, inverse, above, lo, hi = owners
+    rows = 1
+    for i in range(number.size):
+        rows = max(rows, begins[i + 1] - begins[i])
+    own = np.empty((rows, 2))
+    for i in range(number.size):
+        f, a, b = number[i], begins[i], begins[i + 1]
+        longest = np.int64(0)
+        for r in range(a, b):
+            longest = max(longest, size[r])
+        factors, grown = np.empty(longest), np.empty(longest)
+        of = table, place[a:b], size[a:b], times[a:b]
+        tilt = 0.0
+        fill_factors(tilt, factors)
+        mean, variance = _spread(*of, factors, own)
+        if lo[f] == hi[f]:
+            aim = lo[f] - base[i]
+        else:
+            decay = inverse[f] if kind[f] == LAPLACE else 0.0
+            law = base[i] + mean, variance, decay, above[f] - theta[f], lo[f], hi[f]
+            aim = weigh_one(*law)[0] - base[i]
+        below, beyond = -np.inf, np.inf
+        for _ in range(_STEPS):
+            off = aim - mean
+            if off * off <= (_NEAR if tilt == 0.0 else _NEARER) * variance:
+                break
+            if off > 0.0:
+                below = tilt
+            else:
+                beyond = tilt
+            # by one deviation at most, since the variance changes, and between tilts known to be
+            # too low and too high
+            new = tilt + off / max(variance, abs(off) * math.sqrt(variance))
+            if not below < new < beyond:
+                new = 0.5 * (below + beyond)
+            tilt = math.floor(new / grid) * grid
+            fill_factors(tilt, factors)
+            mean, variance = _spread(*of, factors, own)
+        by = min(0.9 * math.sqrt(2.0 * DEPTH / variance), _NATS / longest)
+        found[i, 0], found[i, 3], found[i, 4] = tilt, by, longest
+        for side in (-1.0, 1.0):
+            for j in range(longest):
+                grown[j] = factors[j] * math.exp(side * by * j)
+            reach, most = DEPTH, 0.0
+            for r in range(a, b):
+                total, possible = 0.0, -1
+                for j in range(size[r]):
+                    entry = table[place[r] + j]
+                    total += float(entry) * grown[j]
+                    possible += entry > 0
+                share = total / own[r - a, 0]
+                reach += times[r] * (math.log(share) - side * by * own[r - a, 1])
+                most += times[r] * possible
+            if side < 0.0:
+                found[i, 1] = max(math.floor(mean - reach / by), 0.0)
+            else:
+                found[i, 2] = min(math.floor(mean + reach / by) + 1.0, most)
+
+
+@njit()
+def lay_out(place, size, tilt, longest, table, rows):
+    """Fill `rows` (r, n) with the tilted laws of members, and zeros."""
+    factors, last = np.empty(0), np.nan
+    for r in range(place.size):
+        if tilt[r] != last or factors.size != longest[r]:
+            factors, last = np.empty(np.int64(longest[r])), tilt[r]
+            fill_factors(last, factors)
+        total = low = 0.0
+        if tilt[r] == 0.0:
+            whole = np.int64(0)
+            for i in range(size[r]):
+                whole += table[place[r] + i]
+                rows[r, i] = float(table[place[r] + i])
+            total = float(whole)
+        else:
+            for i in range(size[r]):
+                rows[r, i] = float(table[place[r] + i]) * factors[i]
+                total, by = two_sum(total, rows[r, i])
+                low += by
+            total += low
+        for i in range(size[r]):
+            rows[r, i] /= total
+        for i in range(size[r], rows.shape[1]):
+            rows[r, i] = 0.0
+
+
+@njit()
+def multiply(spectra, family, times, error, product, live):
+    """Multiply the products of families by spectra, whose entries have errors of `error`.
+
+    `spectra` (rows, 2 * frequencies) has real and imaginary parts in turn. `product` (families, 5,
+    frequencies) has real and imaginary parts, the product of sizes, the least factor and the
+    relative error. They are 1, 0, 1, 1 and 0 at first. Products below _TINY are left as they are,
+    and `live` (families,) is updated: from there on, all are below it.
+    """
+    for c in range(times.size):
+        f, row = family[c], spectra[c]
+        real, imaginary, sizes, least, share = product[f]
+        for _ in range(times[c]):
+            # without branches, so that several frequencies are computed at a time
+            for k in range(live[f]):
+                a, b, whole = real[k], imaginary[k], sizes[k]
+                alive = whole >= _TINY
+                re, im = row[2 * k], row[2 * k + 1]
+                large = max(math.sqrt(re * re + im * im), error)
+                re, im, large = (re, im, large) if alive else (1.0, 0.0, 1.0)
+                real[k], imaginary[k] = a * re - b * im, a * im + b * re
+                sizes[k] = whole * large
+                least[k] = min(least[k], large)
+                share[k] += error / large + _PRODUCT
+        while live[f] > 0 and sizes[live[f] - 1] < _TINY:
+            live[f] -= 1
+
+
+@njit()
+def finish(product, spectra, means):
+    """Fill `spectra` (families, frequencies) with products.
+
+    Fills `means` (families, 3) over the whole period: mean of the sizes, bound on the mean of the
+    errors, mean of the largest sizes without one factor.
+    """
+    size = spectra.shape[1]
+    n = 2.0 * (size - 1)
+    for f in range(spectra.shape[0]):
+        sizes = errors = without = 0.0
+        for k in range(size):
+            spectra[f, k] = complex(product[f, 0, k], product[f, 1, k])
+            twice, whole = 1.0 if k in (0, size - 1) else 2.0, product[f, 2, k]
+            sizes += twice * whole
+            # other factors of a tiny product, which are at most 1, may be missing
+            errors += twice * (whole * product[f, 4, k] + (2.0 * _TINY if whole < _TINY else 0.0))
+            without += twice * whole / product[f, 3, k]
+        means[f, 0], means[f, 1], means[f, 2] = sizes / n, 1.001 * errors / n, without / n
