@@ -320,7 +320,7 @@ class Tree:
             return np.zeros(0, dtype=np.int64)
         return np.argsort(self.short_level, kind="stable")[::-1].astype(np.int64)
 
-    def split(self, level: int) -> Split:
+    def split(self, level: int) -> TreeSplit:
         """Cut the tree at a level, into a top and a part below each node of the level.
 
         Parameters
@@ -343,7 +343,7 @@ class Tree:
         nodes, above = np.flatnonzero(inside), np.cumsum(inside) - 1
         parents = self.parents[nodes]
         parents = np.where(parents < 0, -1, above[parents])
-        return Split(self, int(level), Tree.from_parents(parents, _named(self, nodes)), nodes)
+        return TreeSplit(self, int(level), Tree.from_parents(parents, _named(self, nodes)), nodes)
 
     def same_as(self, other: Tree) -> bool:
         """Whether two trees have the same nodes and parents, in the same order."""
@@ -366,13 +366,13 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class TreePart:
     """A node of the cut level with all nodes below it.
 
     Attributes
     ----------
     root : int
-        The node in `Split.top`.
+        The node in `TreeSplit.top`.
     nodes : ndarray of int64, shape (k,)
         Nodes of the whole tree, `root` first and the others in their order there.
     tree : Tree
@@ -389,7 +389,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class TreeSplit:
     """A tree that is cut at a level; made by `Tree.split`.
 
     Attributes
@@ -430,7 +430,7 @@ class Split:
         starts[1:] = np.cumsum(np.bincount(of, minlength=self.roots.size))
         return below[np.argsort(of, kind="stable")], starts
 
-    def part(self, number: int) -> Part:
+    def part(self, number: int) -> TreePart:
         """Return the part below ``roots[number]``."""
         members, starts = self._members
         root = int(self.roots[number])
@@ -438,11 +438,11 @@ class Split:
         above = self.tree.parents[below]
         parents = np.where(above == whole, 0, 1 + np.searchsorted(below, above))
         nodes = np.append(whole, below)
-        return Part(
+        return TreePart(
             root, nodes, Tree.from_parents(np.append(-1, parents), _named(self.tree, nodes))
         )
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[TreePart]:
         """Yield all parts, one after another."""
         return (self.part(number) for number in range(self.roots.size))
 

@@ -44,24 +44,25 @@ def test_the_bound_is_above_the_true_loss_on_hundreds_of_trees(make):
     assert tight > 40  # the bound is not far above the loss
 
 
-def star_of_parts(scale):
-    tree = cg.Tree.from_parents([-1, 0, 0, *[1] * 400, *[2] * 400])
-    x = tree.roll_up(np.zeros(800, dtype=int))
-    invariant = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
-    return x, condition_by_parts(cg.Additive(cg.DiscreteLaplace(scale), tree), invariant, 1)
-
-
-def test_messages_that_do_not_reach_are_refused(monkeypatch):
-    x, parted = star_of_parts(8.0)
-    assert parted.joined(x).error <= 1e-9
+def test_messages_that_do_not_reach_are_asked_for_again_or_refused(monkeypatch):
+    again = []
+    for seed in range(60):
+        _, x, _, parted = biased_parted(seed)
+        if parted.joined(x).outsides[0].share < top_tables._SHARE:
+            again.append((x, parted))
+    assert again
     monkeypatch.setattr(top_tables, "_ROUNDS", 1)
-    with pytest.raises(NumericalError, match="error bound"):
-        parted.joined(x)
+    for x, parted in again:
+        with pytest.raises(NumericalError, match="error bound"):
+            parted.joined(x)
 
 
 def test_messages_are_short():
-    x, parted = star_of_parts(8.0)
-    assert sum(sent.table.size for sent in parted.joined(x).messages) < 3000
+    tree = cg.Tree.from_parents([-1, 0, 0, *[1] * 400, *[2] * 400])
+    x = tree.roll_up(np.zeros(800, dtype=int))
+    invariant = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    parted = condition_by_parts(cg.Additive(cg.DiscreteLaplace(2.0), tree), invariant, 1)
+    assert sum(sent.table.size for sent in parted.joined(x).messages) < 1000
 
 
 def test_a_part_without_a_law_is_refused():

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import checked_counts
-from congenial.domain.tree import Split, Tree, at_nodes
+from congenial.domain.tree import Tree, TreeSplit, at_nodes
 from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.noise.additive import Additive, checked_size
@@ -34,12 +34,12 @@ class ConditionedByParts:
     ----------
     whole : Conditioned
         The mechanism of the whole tree.
-    split : Split
+    split : TreeSplit
         The tree, cut at a level.
     """
 
     whole: Conditioned
-    split: Split
+    split: TreeSplit
 
     @property
     def error_bound(self) -> float:
@@ -128,7 +128,7 @@ class ConditionedByParts:
         return PartSums(own.forest, weights, self.error_bound * share)
 
 
-def by_parts(whole: Conditioned, split: Split) -> ConditionedByParts:
+def by_parts(whole: Conditioned, split: TreeSplit) -> ConditionedByParts:
     """Check that a conditioned mechanism can be drawn in parts.
 
     Raises UnsupportedError if an invariant joins counts other than by the sums of the tree.
