@@ -33,6 +33,7 @@ LAYERS = {
         "sum_network",
         "sum_network/cutset",
         "sum_network/families",
+        "sum_network/joined",
         "conditioning/laws",
         "conditioning",
         "conditioning/samplers",

@@ -253,3 +253,65 @@ def test_a_tree_is_shown_by_its_levels():
         *("0", "2", "north, south"),
         *("1", "5", f"{HOSTILE}, a, b, …"),
     ]
+
+
+def random_tree(source):
+    """Return a forest in any order of its nodes, with names or without."""
+    n = int(source.integers(2, 40))
+    parents = [
+        -1,
+        *(int(source.integers(-1 if source.random() < 0.1 else 0, v)) for v in range(1, n)),
+    ]
+    order = source.permutation(n)  # node v becomes order[v]
+    moved = np.full(n, -1)
+    for v, parent in enumerate(parents):
+        moved[order[v]] = order[parent] if parent >= 0 else -1
+    names = [f"n{v}" for v in range(n)] if source.random() < 0.5 else None
+    return cg.Tree.from_parents(moved, names)
+
+
+def test_a_split_has_every_node_once_with_its_parent_and_name():
+    cut = 0
+    for seed in range(2000):
+        source = np.random.default_rng([7, seed])
+        tree = random_tree(source)
+        if tree.depth == 1:
+            with pytest.raises(ArgumentError, match="one level has no parts"):
+                tree.split(0)
+            continue
+        level = int(source.integers(0, tree.depth - 1))
+        split = tree.split(level)
+        seen = list(split.nodes)
+        assert list(split.nodes) == [v for v in range(len(tree)) if tree.level[v] <= level]
+        for at, v in enumerate(split.nodes):
+            parent = split.top.parents[at]
+            assert (split.nodes[parent] if parent >= 0 else -1) == tree.parents[v]
+        values = tree.roll_up(source.integers(0, 9, tree.leaves.size))
+        assert split.roots.size
+        for part in split.parts():
+            cut += 1
+            assert part.nodes[0] == split.nodes[part.root]
+            assert tree.level[part.nodes[0]] == level
+            assert (part.tree.parents[0], list(part.nodes[1:])) == (-1, sorted(part.nodes[1:]))
+            assert (tree.level[part.nodes[1:]] > level).all()
+            seen += part.nodes[1:].tolist()
+            above = part.nodes[part.tree.parents[1:]]
+            np.testing.assert_array_equal(above, tree.parents[part.nodes[1:]])
+            assert part.tree.is_consistent(part.of(values))
+            if tree.labels is not None:
+                assert list(part.tree.names) == [tree.names[v] for v in part.nodes]
+        assert sorted(seen) == list(range(len(tree)))
+    assert cut > 3000
+
+
+def test_a_part_of_one_number_for_all_nodes_is_one_number():
+    part = cg.Tree.from_parents([-1, 0, 0, 1]).split(1).part(0)
+    same = part.of(np.broadcast_to(3.0, 4))
+    assert (same.strides, same.tolist()) == ((0,), [3.0, 3.0])
+
+
+@pytest.mark.parametrize("level", [-1, 2, 3, True, "block", 1.0])
+def test_a_level_with_nothing_below_is_refused(level):
+    tree = cg.Tree.from_parents([-1, 0, 1])
+    with pytest.raises(ArgumentError, match="level is"):
+        tree.split(level)

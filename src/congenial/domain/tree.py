@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from congenial.types import IntArray
 from congenial.wording import html_table, many
 
 Path = tuple[str, ...]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 # Names of a level that a notebook shows.
 _SHOWN_NAMES = 3
@@ -318,6 +320,31 @@ class Tree:
             return np.zeros(0, dtype=np.int64)
         return np.argsort(self.short_level, kind="stable")[::-1].astype(np.int64)
 
+    def split(self, level: int) -> TreeSplit:
+        """Cut the tree at a level, into a top and a part below each node of the level.
+
+        Parameters
+        ----------
+        level : int
+            Depth of the level; 0 is that of the roots. There are nodes below it.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such level, or nothing below it.
+        """
+        if isinstance(level, bool) or not isinstance(level, int | np.integer):
+            raise ArgumentError(f"level is {level!r}; give the depth of a level, a whole number.")
+        if not 0 <= level < self.depth - 1:
+            limit = self.depth - 2
+            remedy = f"give 0 to {limit}" if limit >= 0 else "a tree of one level has no parts"
+            raise ArgumentError(f"level is {level}, below which the tree has no nodes; {remedy}.")
+        inside = self.short_level <= level
+        nodes, above = np.flatnonzero(inside), np.cumsum(inside) - 1
+        parents = self.parents[nodes]
+        parents = np.where(parents < 0, -1, above[parents])
+        return TreeSplit(self, int(level), Tree.from_parents(parents, _named(self, nodes)), nodes)
+
     def same_as(self, other: Tree) -> bool:
         """Whether two trees have the same nodes and parents, in the same order."""
         return self is other or np.array_equal(self.parents, other.parents)
@@ -336,6 +363,100 @@ class Tree:
         total, same = np.empty(len(self), dtype=dtype), np.empty(len(rows), dtype=np.bool_)
         trees.add_up_rows(parents, inner, read_only(rows.astype(dtype, copy=False)), total, same)
         return same
+
+
+@dataclass(frozen=True, eq=False)
+class TreePart:
+    """A node of the cut level with all nodes below it.
+
+    Attributes
+    ----------
+    root : int
+        The node in `TreeSplit.top`.
+    nodes : ndarray of int64, shape (k,)
+        Nodes of the whole tree, `root` first and the others in their order there.
+    tree : Tree
+        The part as a tree of its own, in the order of `nodes`.
+    """
+
+    root: int
+    nodes: IntArray
+    tree: Tree
+
+    def of(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Return the entries of the part of a vector over the whole tree; see `at_nodes`."""
+        return at_nodes(values, self.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSplit:
+    """A tree that is cut at a level; made by `Tree.split`.
+
+    Attributes
+    ----------
+    tree : Tree
+        The whole tree.
+    level : int
+        The level, by its depth; 0 is that of the roots.
+    top : Tree
+        The nodes down to the level.
+    nodes : ndarray of int64, shape (len(top),)
+        Nodes of the whole tree that `top` has, ascending.
+    """
+
+    tree: Tree
+    level: int
+    top: Tree
+    nodes: IntArray
+
+    @cached_property
+    def roots(self) -> IntArray:
+        """Nodes of `top` with a part below them: those of the level that have children."""
+        inside = self.top.short_level == self.level
+        return np.flatnonzero(inside & ~self.tree.is_leaf[self.nodes])
+
+    @cached_property
+    def _members(self) -> tuple[IntArray, IntArray]:
+        """Nodes below the level, part by part, and where each part begins; shape (parts + 1,)."""
+        tree = self.tree
+        below = np.flatnonzero(tree.short_level > self.level)
+        at = below
+        while (deep := tree.short_level[at] > self.level).any():
+            at = np.where(deep, tree.parents[at], at)
+        number = np.zeros(len(tree), dtype=np.int64)
+        number[self.nodes[self.roots]] = np.arange(self.roots.size)
+        of = number[at]
+        starts = np.zeros(self.roots.size + 1, dtype=np.int64)
+        starts[1:] = np.cumsum(np.bincount(of, minlength=self.roots.size))
+        return below[np.argsort(of, kind="stable")], starts
+
+    def part(self, number: int) -> TreePart:
+        """Return the part below ``roots[number]``."""
+        members, starts = self._members
+        root = int(self.roots[number])
+        below, whole = members[starts[number] : starts[number + 1]], int(self.nodes[root])
+        above = self.tree.parents[below]
+        parents = np.where(above == whole, 0, 1 + np.searchsorted(below, above))
+        nodes = np.append(whole, below)
+        return TreePart(
+            root, nodes, Tree.from_parents(np.append(-1, parents), _named(self.tree, nodes))
+        )
+
+    def parts(self) -> Iterator[TreePart]:
+        """Yield all parts, one after another."""
+        return (self.part(number) for number in range(self.roots.size))
+
+
+def _named(tree: Tree, nodes: IntArray) -> Names | None:
+    """Return the labels of some nodes; None without labels."""
+    return None if tree.labels is None else Names(tree.labels.array[nodes])
+
+
+def at_nodes(values: npt.NDArray[Scalar], nodes: IntArray) -> npt.NDArray[Scalar]:
+    """Return the entries of a vector at some nodes; a view of one number stays such a view."""
+    if values.strides == (0,):
+        return np.broadcast_to(values[:1].reshape(()), nodes.shape)
+    return values[nodes]
 
 
 def _labels(names: Iterable[str]) -> Names:

@@ -42,12 +42,16 @@ def sample(
     *,
     first: int | None = None,
     threads: int | None = None,
+    roots: IntArray | None = None,
 ) -> IntArray:
     """Draw the variables `rows` times, independently.
 
     Words are fetched batch by batch and in order, those of all choices and then those of the
     compositions, whose number depends on the totals. So the draws depend on the words alone, not on
     the number of threads. By default that number is at most numba's, and smaller for little work.
+
+    `roots`, shape (rows,), has the values of variable 0 of a network that sends a message on; what
+    is below it is drawn given these.
 
     Returns ndarray of int64, shape (rows, n), in the coordinates of the forest; only the `first`
     variables if that is given.
@@ -62,19 +66,26 @@ def sample(
     kept = [_Kept(tables, rows // threads, _ENTRIES // threads) for _ in range(threads)]
     with _sharing(threads) as share:
         if rows == 1:  # a view: it may be long
-            return _batch(kept, 1, rng, share)[:n].T
+            return _batch(kept, 1, rng, share, roots)[:n].T
         out = np.empty((rows, n), dtype=np.int64)
         for begin in range(0, rows, batch):
             count = min(batch, rows - begin)
-            out[begin : begin + count] = _batch(kept, count, rng, share)[:n].T
+            given = None if roots is None else roots[begin : begin + count]
+            out[begin : begin + count] = _batch(kept, count, rng, share, given)[:n].T
     return out
 
 
-def _batch(kept: list[_Kept], count: int, source: Randomness, share: Share) -> IntArray:
+def _batch(
+    kept: list[_Kept], count: int, source: Randomness, share: Share, roots: IntArray | None
+) -> IntArray:
     """Draw all values that the program computes, shape (places, count)."""
     network = kept[0].tables.network
     values = np.zeros((network.places, count), dtype=np.int64)
-    _choose(kept, source, values, share)
+    begin = 0
+    if roots is not None:
+        # the program begins with the root, or with the link and the split of the sum above it
+        values[0], begin = roots, 1 if network.roots.size else 2
+    _choose(kept, source, values, share, begin)
     _split(network, values, source, share)
     _compose(network, values, source, share)
     if network.moved.size:
@@ -127,13 +138,18 @@ class _Kept:
         descend.draw(program, *of, *where, kept, words, values, begin, end)
 
 
-def _choose(kept: list[_Kept], source: Randomness, values: IntArray, share: Share) -> None:
-    """Make all choices, a range of columns for each thread; words are fetched in parts."""
+def _choose(
+    kept: list[_Kept], source: Randomness, values: IntArray, share: Share, begin: int
+) -> None:
+    """Make all choices from operation `begin` on, a range of columns for each thread.
+
+    Words are fetched in parts.
+    """
     columns, op = values.shape[1], kept[0].tables.network.op
     parts = len(kept)
     edges = [columns * part // parts for part in range(parts + 1)]
     step = max(1, _WORDS_AT_ONCE // columns)
-    for start in range(0, op.size, step):
+    for start in range(begin, op.size, step):
         stretch = slice(start, start + step)
         choices = np.isin(op[stretch], (descend.ROOT, descend.SPLIT)).sum()
         words = source.bits(int(choices) * columns).reshape(-1, columns)

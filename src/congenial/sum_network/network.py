@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from congenial.kernels.network.messages import MERGE, UNARY
 from congenial.kernels.network.records import Classes, CompiledClasses, Families, Listed, Program
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import Signs, SumForest
-from congenial.sum_network.weights import SharedUnary, Unary, alike
+from congenial.sum_network.weights import PartMessage, SharedUnary, Unary, alike
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 
@@ -48,6 +49,11 @@ class Network:
     choices: int  # Number of random choices weighed by messages, one word of 64 bits each.
     variables: int  # Number of slots that have a weight of their own.
     links: int  # Number of sums.
+    # Messages of parts, by the class of each variable that has one as its weight.
+    received: Mapping[int, PartMessage] = field(default_factory=dict)
+    share: float = 1.0  # Of the remaining error: what the windows of a network that sends aim at.
+    # shape (1,), or (0,) if there is none: The class whose message is sent on.
+    sent: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     @property
     def classes(self) -> Classes:

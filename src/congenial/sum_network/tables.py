@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -19,9 +19,23 @@ from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
 from congenial.sum_network.freed import Freed
 from congenial.sum_network.network import Network, compile_network
-from congenial.sum_network.truncation import Messages, cut_off, stretches
-from congenial.sum_network.weights import SharedUnary, Unary, composable
-from congenial.sum_network.windows import INFEASIBLE, Placement, place_classes, windows
+from congenial.sum_network.truncation import (
+    Losses,
+    Messages,
+    cut_off,
+    follow,
+    missed,
+    shared_rooms,
+    stretches,
+)
+from congenial.sum_network.weights import PartMessage, SharedUnary, Unary, composable
+from congenial.sum_network.windows import (
+    INFEASIBLE,
+    Placement,
+    place_classes,
+    place_received,
+    windows,
+)
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Limit on the total variation between an exact draw and its law, for each `_MANY` values.
@@ -50,6 +64,10 @@ SUM_UNITS = 5.0 + 2.0**-8
 _PLAIN = 0.35
 # Most entries of a narrow part: it is convolved term by term, however wide the other part is.
 _NARROW = 64
+_MISSED = (
+    "the messages of the exact sampler do not reach their error bound; "
+    "use noise scales that differ less, or fewer queries without noise."
+)
 # Standard deviations of a choice within which draws search first; nearly all lie within.
 _REACH = 8.0
 # Multiple of the length of a leaf's tail beyond which a bound is ignored at first.
@@ -68,10 +86,12 @@ class Tables(Messages):
     # and 1 / (2 sigma^2) rounded to doubles.
     error: float
     freed: Freed | None = None  # Variables that are 0 in the network and follow from the others.
+    message: PartMessage | None = None  # Of the class that the network sends on.
 
     def log_sum(self) -> float:
         """Log of the summed product of all unary weights, each 1 at its mode."""
-        total, network = 0.0, self.network
+        network = self.network
+        total = _log_composed(network)
         for c in network.roots:
             total += float(self.log_scale[c]) + float(np.log(self.of_class(c).sum()))
         for c in network.fixed:
@@ -88,9 +108,18 @@ def error_limit(n: int) -> float:
 
 
 def fill_noise(
-    forest: SumForest, weights: SharedUnary, theta: FloatArray, limit: float | None, *, drawn: bool
+    forest: SumForest,
+    weights: SharedUnary,
+    theta: FloatArray,
+    limit: float | None,
+    *,
+    drawn: bool,
+    adapt: Callable[[Network], Network] = split_directly,
 ) -> Tables:
-    """Compile the classes, place windows, fill and certify the tables: see `filling.fill`."""
+    """Compile the classes, place windows, fill and certify the tables: see `filling.fill`.
+
+    If `drawn`, the network is adapted before it is used.
+    """
     loose = limit is not None
     composed = composable(weights.unary)
     if limit is None:
@@ -101,7 +130,7 @@ def fill_noise(
         bounded = _without_bounds(weights, far)
         if drawn:
             ways = np.resize(composed, bounded.unary.kind.size)
-            network = split_directly(compile_network(forest, bounded, theta, ways, reused=True))
+            network = adapt(compile_network(forest, bounded, theta, ways, reused=True))
         else:
             network = compile_network(forest, bounded, theta)
         fits = partial(_out_of_reach, network.slot_class, weights, far)
@@ -195,19 +224,25 @@ def _widen_until_certified(
 ) -> Tables | None:
     """Fill tables in windows that are wide enough; None once windows do not fit."""
     # truncation need not cost much less than rounding
-    rounding = _least_rounding(network)
+    rounding, sent = _least_rounding(network), bool(network.sent.size)
     wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
+    if sent:  # the networks that receive the message need the rest
+        wanted = max(network.share * (limit - rounding), 0.0)
     spare = _PLAIN * (limit - rounding) if loose else 0.0
-    generous, last = 1.04, np.inf
+    generous, last, inside = 1.04, np.inf, place_received(network, place)
     for _ in range(12):
         asked = min(_placed(network.links) * wanted, 0.5)
-        lo, hi = windows(network, place, cut=asked, generous=generous)
+        lo, hi = windows(network, inside, cut=asked, generous=generous)
         if not fits(lo, hi):
             return None
+        for c, given in network.received.items():
+            if lo[c] <= hi[c] and not given.lo <= lo[c] <= hi[c] <= given.hi:
+                raise NumericalError(_MISSED)  # no value fits the windows of all messages
         tables, cut = _fill(network, place, (lo, hi), wanted, spare)
         allowed = limit - (tables.error - cut) if loose else 0.5 * tables.error
-        enough = max(20.0 * _CUT, allowed)
-        stalled = 0.5 * last < cut and tables.error <= limit  # transforms limit it, not windows
+        enough = 2.0 * wanted if sent else max(20.0 * _CUT, allowed)
+        slow = 0.5 * last < cut
+        stalled = slow and tables.error <= limit  # transforms limit it, not windows
         if cut <= enough or stalled:
             if tables.error > limit:
                 raise NumericalError(
@@ -215,13 +250,12 @@ def _widen_until_certified(
                     "smaller trees or scales; use fewer queries or smaller noise scales."
                 )
             return tables
+        if slow and network.received:
+            raise NumericalError(_MISSED)
         # a fifth wider, windows lose 100 to 1000 times less
         decades = np.log10(max(cut / wanted, 1.0))
         generous, last = generous * 1.2 ** min(max(1.0, decades / 2.4), 3.0), cut
-    raise NumericalError(
-        "the messages of the exact sampler do not reach their error bound; "
-        "use noise scales that differ less, or fewer queries without noise."
-    )
+    raise NumericalError(_MISSED)
 
 
 def _least_rounding(network: Network) -> float:
@@ -229,7 +263,9 @@ def _least_rounding(network: Network) -> float:
     # a composition splits a sum upwards, one downwards, or both
     summed = 2 * int(np.count_nonzero(network.op == descend.COMPOSE))
     own = _WEIGHT_UNITS * network.variables + summed + network.links
-    return float((SUM_UNITS * network.choices + own) * _UNIT) + error_without_tables(network)
+    below = sum(given.error for given in network.received.values())
+    own = float((SUM_UNITS * network.choices + own) * _UNIT)
+    return own + error_without_tables(network) + below
 
 
 def _fill(
@@ -253,14 +289,42 @@ def _fill(
     filled = Messages.empty(*windows)
     plain, off_by = _plain_sums(network, width, spare)
     errors = _fill_tables(network, filled, plain)
-    cut = cut_off(network, filled, errors, place, 0.01 * wanted / (network.choices + 1.0))
+    small, message = 0.01 * wanted / (network.choices + 1.0), None
+    if network.sent.size:
+        found = follow(network, filled, errors, place, small, shared_rooms(network, width))
+        cut, message = missed(network, filled, found), _message(network, filled, found, place)
+    else:
+        cut = cut_off(network, filled, errors, place, small)
     # for each choice its `SUM_UNITS` and integers out of 2^61; for each variable its own weight
     # (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
     rounding[list(errors)] -= (SUM_UNITS - 1.0) * _UNIT  # the entries' error is in `cut`
-    error = cut + float(rounding @ network.uses) + _least_rounding(network) + off_by
+    error = float(rounding @ network.uses) + _least_rounding(network) + off_by
+    message = None if message is None else replace(message, error=error)
+    error += cut
     near = near_sums(network, place)
-    return Tables(**vars(filled), network=network, near=near, error=error), cut
+    return Tables(**vars(filled), network=network, near=near, error=error, message=message), cut
+
+
+def _message(network: Network, messages: Messages, found: Losses, place: Placement) -> PartMessage:
+    """Return the message that is sent on, without its multiplier and its error."""
+    c = int(network.sent[0])
+    table = messages.of_class(c).copy()
+    lost = found.lost[found.place[c] : found.place[c] + table.size].copy()
+    placed = np.array([column[c] for column in place])
+    scale = float(messages.log_scale[c]) + _log_composed(network)
+    return PartMessage(int(messages.lo[c]), table, lost, scale, 0.0, placed, 0.0)
+
+
+def _log_composed(network: Network) -> float:
+    """Log of the factor by which differences of geometric variables outweigh their members.
+
+    Pairs of geometric weights with one difference u add up to exp(-abs(u) / scale) over
+    1 - exp(-2 / scale), for any tilt.
+    """
+    both = (network.op == descend.COMPOSE) & (network.first >= 0) & (network.second >= 0)
+    v = network.variable[network.slot_class[network.first[both]]]
+    return float(network.cls[both] @ np.log(-np.expm1(-2.0 / network.unary.scale[v])))
 
 
 def near_sums(network: Network, place: Placement) -> Near:
@@ -307,11 +371,15 @@ def _fill_tables(network: Network, into: Messages, plain: BoolArray) -> dict[int
     v, products = np.maximum(network.variable, 0), network.products(width)
     unary, errors = network.unary.at(v), dict[int, FloatArray]()
     wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, _NARROW * width))
-    of_transforms = set(wide.tolist())
+    of_transforms, received = set(wide.tolist()), network.received
     law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
     args = (network.classes, law, into.windows, into.table, into.factor, log_scale, plain)
-    for begin, c in stretches(products, wide):
+    for begin, c in stretches(products, np.union1d(wide, list(received)).astype(np.int64)):
         messages.fill(begin, c, *args)
+        if c in received:
+            given, first = received[c], int(lo[c])
+            into.of_class(c)[:] = given.table[first - given.lo : first - given.lo + width[c]]
+            log_scale[c] = given.log_scale
         if c not in of_transforms:
             continue
         a, b = network.left[c], network.right[c]

@@ -37,6 +37,33 @@ class Unary:
 
 
 @dataclass(frozen=True, eq=False)
+class PartMessage:
+    """The message of a sum from a network of its own: the weight of a variable, as a table.
+
+    The multiplier `theta` of the sum has tilted the table.
+    """
+
+    lo: int  # The window begins here.
+    table: FloatArray
+    lost: FloatArray  # Bound on the mass missing from each entry.
+    log_scale: float  # Log of the factor that the table was divided by.
+    theta: float
+    # shape (6,): Mean, variance, ends of the support, decay downwards and upwards: `Placement`.
+    place: FloatArray
+    error: float  # Total variation of the draws below the sum, apart from truncation.
+
+    @property
+    def hi(self) -> int:
+        """The last value of the window."""
+        return self.lo + self.table.size - 1
+
+    def same_as(self, other: PartMessage) -> bool:
+        """Whether both have the same window and the same bits."""
+        alike = (self.lo, self.theta, self.log_scale) == (other.lo, other.theta, other.log_scale)
+        return alike and np.array_equal(self.table, other.table)
+
+
+@dataclass(frozen=True, eq=False)
 class SharedUnary:
     """Unary weights of all variables, each listed once."""
 

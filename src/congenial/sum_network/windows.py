@@ -113,7 +113,21 @@ def place_classes(network: Network) -> Placement:
     """Fill the support, decay and moments of every class."""
     at = np.flatnonzero(network.variable >= 0)
     v = network.variable[at]
-    return place_above(network, at, place_weights(network, network.unary.at(v), network.tilt[v]))
+    own = place_weights(network, network.unary.at(v), network.tilt[v])
+    for c, given in network.received.items():
+        own[:, np.searchsorted(at, c)] = given.place
+    return place_above(network, at, own)
+
+
+def place_received(network: Network, place: Placement) -> Placement:
+    """Return where windows may be placed: those of messages of parts are given."""
+    if not network.received:
+        return place
+    at = np.flatnonzero(network.variable >= 0)
+    own = np.stack([column[at] for column in place])
+    for c, given in network.received.items():
+        own[2:4, np.searchsorted(at, c)] = given.lo, given.hi
+    return place_above(network, at, own)
 
 
 def place_weights(network: Network, unary: Unary, tilt: FloatArray) -> FloatArray:
@@ -147,18 +161,7 @@ def windows(
     """
     count = network.ctype.size
     shape = network.ctype, network.left, network.right, network.sign
-    out_var = np.full(count, -1.0)
-    out_lo, out_hi = np.full(count, np.inf), np.full(count, np.inf)
-    out_var[network.fixed] = 0.0
-    out_var[network.roots] = 1e30
-    out_lo[network.roots] = out_hi[network.roots] = 0.0
-    mid_lo, mid_hi = np.full(count, np.inf), np.full(count, -np.inf)
-    mid_lo[network.roots] = mid_hi[network.roots] = place.mean[network.roots]
-    mid_lo[network.fixed] = np.minimum(mid_lo[network.fixed], 0.0)
-    mid_hi[network.fixed] = np.maximum(mid_hi[network.fixed], 0.0)
-    moments = Moments(place.mean, place.var, place.rate_lo, place.rate_hi)
-    classes = Classes(*shape)
-    messages.surround(classes, moments, _TAIL, mid_lo, mid_hi, out_var, out_lo, out_hi)
+    mid_lo, mid_hi, out_var, out_lo, out_hi = surroundings(network, place)
     reach = np.log(4.0 * network.choices + 4.0) - np.log(cut)
     nats = np.full(count, reach) * generous
     below, above = np.empty(count), np.empty(count)
@@ -181,6 +184,29 @@ def windows(
     # the limit of memory refuses unbounded windows by their size, which must be finite
     lo, hi = np.maximum(lo, -_ENDLESS), np.minimum(hi, _ENDLESS)
     return (np.where(used, lo, 1.0).astype(np.int64), np.where(used, hi, 0.0).astype(np.int64))
+
+
+def surroundings(network: Network, place: Placement) -> tuple[FloatArray, ...]:
+    """Return the conditional means of each class and the message from the rest of the network.
+
+    These are the least and the largest mean over all uses of a class, and the variance and decay
+    rates of the message, see `messages.surround`; shapes (c,).
+    """
+    count = network.ctype.size
+    shape = network.ctype, network.left, network.right, network.sign
+    out_var = np.full(count, -1.0)
+    out_lo, out_hi = np.full(count, np.inf), np.full(count, np.inf)
+    out_var[network.fixed] = 0.0
+    out_var[network.roots] = 1e30
+    out_lo[network.roots] = out_hi[network.roots] = 0.0
+    mid_lo, mid_hi = np.full(count, np.inf), np.full(count, -np.inf)
+    mid_lo[network.roots] = mid_hi[network.roots] = place.mean[network.roots]
+    mid_lo[network.fixed] = np.minimum(mid_lo[network.fixed], 0.0)
+    mid_hi[network.fixed] = np.maximum(mid_hi[network.fixed], 0.0)
+    moments = Moments(place.mean, place.var, place.rate_lo, place.rate_hi)
+    classes = Classes(*shape)
+    messages.surround(classes, moments, _TAIL, mid_lo, mid_hi, out_var, out_lo, out_hi)
+    return mid_lo, mid_hi, out_var, out_lo, out_hi
 
 
 def decay_of(

@@ -383,6 +383,10 @@ class Conditioned(PlotsMarginals):
         weights = self._shared_weights(counts, self.forest.orientation)
         return sum_network.compile(self.forest, weights, whole=whole)
 
+    def own_weights(self, counts: IntArray) -> SharedUnary:
+        """List the weights of the noise within its bounds, for counts that add up."""
+        return self._shared_weights(counts, None)
+
     def _weights(self, counts: IntArray) -> Unary:
         """Weights of the noise at every entry, then of block sums, which have no noise."""
         return self._shared_weights(counts, None).each

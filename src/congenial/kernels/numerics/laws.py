@@ -13,6 +13,8 @@ LAPLACE = 1
 GAUSSIAN = 2
 # Codes of sums of several one-sided geometric variables, upwards or downwards from zero.
 GEOMETRIC_SUM = 3
+# Code of a weight that is a table, the message of a part of the network.
+TABLE = 4
 # Marks noise that the words of its entry do not decide.
 UNDECIDED = np.iinfo(np.int64).min
 

@@ -1,0 +1,109 @@
+"""Draw nonnegative counts by conditioning, at once and by parts, and print time and memory.
+
+Each way is a process of its own. By parts, the counts of a part are made anew each time they are
+needed, so that memory holds one part. Usage: python -m benchmarks.condition_by_parts 10000000 50
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import numpy as np
+
+import congenial as cg
+from benchmarks.rows.pipeline import seconds_of, used_by
+from congenial import sum_network
+from congenial.sum_network import SharedUnary, families, joined
+from congenial.types import IntArray, Values
+
+SCALE = 2.0
+BELOW = 1_000  # leaves below each node of the lowest inner level
+
+
+@click.command(help="Draw LEAVES counts, all at least 0 with an exact total, in PARTS parts.")
+@click.argument("leaves", type=click.IntRange(min=BELOW))
+@click.argument("parts", type=click.IntRange(min=2))
+@click.option("--way", type=click.Choice(["whole", "parts"]), help="Draw in this process.")
+def main(leaves: int, parts: int, way: str | None) -> None:
+    """Measure both ways, or draw in one."""
+    if way is not None:
+        inner = leaves // parts // BELOW
+        (_at_once if way == "whole" else _by_parts)(parts, inner)
+        return
+    for each in ("whole", "parts"):
+        command = [sys.executable, "-m", "benchmarks.condition_by_parts", str(leaves), str(parts)]
+        used = used_by([*command, "--way", each])
+        click.echo(
+            f"{each}: {seconds_of(used):.1f} s of processor time, {used.ru_maxrss / 1000:,.0f} MB"
+        )
+
+
+def _part(inner: int) -> cg.Tree:
+    above = np.zeros(inner, dtype=np.int64)
+    return cg.Tree.from_parents(
+        np.concatenate(([-1], above, 1 + np.arange(inner * BELOW) // BELOW))
+    )
+
+
+def _counts(number: int, leaves: int) -> IntArray:
+    """Return made-up counts of a part's leaves, of which about half are 0."""
+    words = cg.seeded(number).bits(leaves) >> np.uint64(11)
+    return np.floor(-1.5 * np.log((words.astype(np.float64) + 1.0) * 2.0**-53)).astype(np.int64)
+
+
+def _weights(tree: cg.Tree, counts: Values, *, exact: bool) -> SharedUnary:
+    n, fixed = len(tree), np.zeros(len(tree), dtype=np.bool_)
+    fixed[0] = exact
+    bounds = np.broadcast_to(0.0, n), np.broadcast_to(np.inf, n)
+    scales, follow = np.broadcast_to(SCALE, n), ~tree.is_leaf
+    return sum_network.share_noise(
+        1, scales, bounds, fixed, n, counts=counts.astype(np.int64), dropped=follow
+    )
+
+
+def _by_parts(parts: int, inner: int) -> None:
+    part, top = _part(inner), cg.Tree.from_parents([-1, *[0] * parts])
+    size, leaves = len(part), inner * BELOW
+    limit = sum_network.error_limit(1 + parts * size)
+
+    def fetch(number: int) -> joined.PartSums:
+        weights = _weights(part, part.roll_up(_counts(number, leaves)), exact=False)
+        share = limit * size / (1 + parts * size)
+        return joined.PartSums(sum_network.of_tree(part), weights, share)
+
+    totals = top.roll_up([_counts(number, leaves).sum() for number in range(parts)])
+    weights, rng = _weights(top, totals, exact=True), cg.seeded(1)
+    made = joined.join(sum_network.of_tree(top), weights, 1 + np.arange(parts), fetch, limit)
+    noise = sum_network.sample(made.tables, 1, rng, first=len(top))[0]
+    for number, (sent, outside) in enumerate(zip(made.messages, made.outsides, strict=True)):
+        root = noise[number + 1 : number + 2]
+        drawn = joined.draw_part(fetch(number), sent, outside, root, rng)[0]
+        _check(part, drawn + part.roll_up(_counts(number, leaves)))
+    sent_bytes = sum(one.table.nbytes + one.lost.nbytes for one in made.messages)
+    click.echo(
+        f"log Z {made.tables.log_sum():.9f}, error {made.error:.1e}, {sent_bytes} bytes sent"
+    )
+
+
+def _at_once(parts: int, inner: int) -> None:
+    part, inside = _part(inner).parents[1:], np.arange(parts)[:, None] * (inner + inner * BELOW)
+    roots = np.where(part == 0, 1 + np.arange(parts)[:, None], part + parts + inside)
+    tree = cg.Tree.from_parents(np.concatenate(([-1], np.zeros(parts, dtype=int), roots.ravel())))
+    counts = tree.roll_up(np.concatenate([_counts(k, inner * BELOW) for k in range(parts)]))
+    weights = _weights(tree, counts, exact=True)
+    made = sum_network.compile(sum_network.of_tree(tree), weights, whole=False)
+    tables = families.fill_draws(made, sum_network.error_limit(len(tree)))
+    if not isinstance(tables, sum_network.Tables):
+        raise click.ClickException("the noise is too wide for a comparison of tables")
+    _check(tree, sum_network.sample(tables, 1, cg.seeded(1), first=len(tree))[0] + counts)
+    click.echo(f"log Z {tables.log_sum():.9f}, error {tables.error:.1e}")
+
+
+def _check(tree: cg.Tree, values: Values) -> None:
+    if values.min() < 0 or not tree.is_consistent(values):
+        raise click.ClickException("a draw breaks the invariant")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""The conditional mechanism of a tree, drawn part by part in the memory of one part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.conditioning.laws.questions import checked_counts
+from congenial.domain.tree import Tree, TreeSplit, at_nodes
+from congenial.errors import UnsupportedError
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
+from congenial.noise.additive import Additive, checked_size
+from congenial.noise.law import find_law
+from congenial.randomness import Randomness, resolve
+from congenial.sum_network import error_limit, of_tree
+from congenial.sum_network import sample as sample_top
+from congenial.sum_network.joined import Joined, PartSums, draw_part, join
+from congenial.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionedByParts:
+    """A mechanism on a tree, conditioned and drawn part by part; made by `condition_by_parts`.
+
+    The law, the guarantee and the limit of the error are those of the mechanism drawn at once.
+    Memory holds the tables of the top, or those of one part.
+
+    Attributes
+    ----------
+    whole : Conditioned
+        The mechanism of the whole tree.
+    split : TreeSplit
+        The tree, cut at a level.
+    """
+
+    whole: Conditioned
+    split: TreeSplit
+
+    @property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+        return error_limit(self.whole.mechanism.n)
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw; see `Conditioned.guarantee`."""
+        return self.whole.guarantee(neighbours)
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw releases, each independent and within `error_bound` of the law.
+
+        The tables of each part are filled twice: for its message, and for its draws.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+            Confidential values of all nodes, which satisfy the invariant.
+        size : int, optional
+            Number of draws; by default one vector.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,) or (size, n)
+
+        Raises
+        ------
+        ArgumentError, InvariantError
+            If `x` has the wrong shape, does not add up, or violates a bound.
+        UnsupportedError, NumericalError
+            If the tables of a part or of the top would be too large, or miss their error bound.
+        """
+        counts, rows, source = self._checked(x), checked_size(size), resolve(rng)
+        joined = self.joined(counts)
+        split, out = self.split, np.empty((rows, counts.size), dtype=np.int64)
+        above = sample_top(joined.tables, rows, source, first=len(split.top))
+        out[:, split.nodes] = above
+        for number, root in enumerate(split.roots.tolist()):
+            sent, outside = joined.messages[number], joined.outsides[number]
+            roots = np.ascontiguousarray(above[:, root])
+            below = draw_part(self._part(number, counts), sent, outside, roots, source)
+            out[:, split.part(number).nodes] = below
+        out += counts
+        checked_draws(self.whole.resolved, out, counts)
+        return out[0] if size is None else out
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability that the unconditioned mechanism satisfies the invariant at `x`.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+        """
+        tables = self.joined(self._checked(x)).tables
+        return tables.log_sum() + self.whole.log_mode
+
+    def joined(self, counts: IntArray) -> Joined:
+        """Fill the tables of the top from the messages of all parts."""
+        top = self._top
+        weights = top.own_weights(at_nodes(counts, self.split.nodes))
+        return join(
+            top.forest,
+            weights,
+            self.split.roots,
+            lambda number: self._part(number, counts),
+            self.error_bound,
+        )
+
+    def _checked(self, x: npt.ArrayLike) -> IntArray:
+        return checked_counts(self.whole.mechanism, self.whole.resolved, x)
+
+    @cached_property
+    def _top(self) -> Conditioned:
+        return restricted(self.whole, self.split.nodes, self.split.top)
+
+    def _part(self, number: int, counts: IntArray) -> PartSums:
+        part = self.split.part(number)
+        own = restricted(self.whole, part.nodes, part.tree)
+        weights = own.own_weights(part.of(counts))
+        share = len(part.tree) / self.whole.mechanism.n
+        return PartSums(own.forest, weights, self.error_bound * share)
+
+
+def by_parts(whole: Conditioned, split: TreeSplit) -> ConditionedByParts:
+    """Check that a conditioned mechanism can be drawn in parts.
+
+    Raises UnsupportedError if an invariant joins counts other than by the sums of the tree.
+    """
+    resolved = whole.resolved
+    if resolved.n_inequalities or resolved.pairs.size or resolved.equalities[1].size:
+        raise UnsupportedError(
+            "an invariant compares or adds up counts of several parts; leave out linear(), "
+            "at_least() and at_least_as_many(), or draw the whole tree at once."
+        )
+    return ConditionedByParts(whole, split)
+
+
+def restricted(whole: Conditioned, nodes: IntArray, tree: Tree) -> Conditioned:
+    """Return a mechanism and its invariant for some nodes, which are `tree`."""
+    noise, resolved = whole.mechanism.noise, whole.resolved
+    scales = noise.spread if noise.spread.size == 1 else noise.spread[nodes]
+    mechanism = Additive(find_law(noise.name)(scales), tree)
+    fixed: BoolArray = whole.fixed[nodes]
+    nothing = np.zeros((0, nodes.size)), np.zeros(0)
+    here = ResolvedInvariant(
+        n=nodes.size,
+        tree=tree,
+        pinned=at_nodes(resolved.pinned, nodes),
+        lo=at_nodes(resolved.lo, nodes),
+        hi=at_nodes(resolved.hi, nodes),
+        equalities=nothing,
+        at_least=nothing,
+    )
+    return Conditioned(mechanism, here, of_tree(tree), fixed)

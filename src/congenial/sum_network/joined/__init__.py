@@ -1,0 +1,26 @@
+"""A tree of sums that is cut into a top and parts, whose tables are never in memory together.
+
+`join` fills the tables of each part, keeps the message of the sum below its root, and fills the
+tables of the top, in which messages are weights. Draws begin in the top; `draw_part` fills the
+tables of a part again and draws what is below its root.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from congenial.namespaces import offer
+
+if TYPE_CHECKING:
+    from congenial.sum_network.joined.part_tables import CHANGED as CHANGED
+    from congenial.sum_network.joined.part_tables import PartSums as PartSums
+    from congenial.sum_network.joined.part_tables import draw_part as draw_part
+    from congenial.sum_network.joined.top_tables import Joined as Joined
+    from congenial.sum_network.joined.top_tables import join as join
+
+_HOME = {
+    "sum_network.joined.part_tables": "CHANGED PartSums draw_part",
+    "sum_network.joined.top_tables": "Joined join",
+}
+
+__all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -1,0 +1,126 @@
+"""Tables of a part of a tree of sums, the message that it sends, and draws below its root.
+
+Why the error bound of the whole holds, see `top_tables`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from congenial.errors import NumericalError
+from congenial.kernels.numerics import laws
+from congenial.randomness import Randomness
+from congenial.sum_network.ceiling import forest_rows, interior_tilts
+from congenial.sum_network.draws import sample
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.network import Network
+from congenial.sum_network.tables import Tables, fill_noise
+from congenial.sum_network.weights import PartMessage, SharedUnary, Unary
+from congenial.sum_network.windows import check_feasible_sums, check_proper, tilts
+from congenial.types import FloatArray, IntArray
+
+CHANGED = "the counts of a part changed between its message and its draw."
+
+
+@dataclass(frozen=True, eq=False)
+class PartSums:
+    """The sums of one part, a tree whose root is variable 0, and all weights, the root's too."""
+
+    forest: SumForest
+    weights: SharedUnary
+    # Total variation that the draws of the part may cost, of the limit for the whole tree.
+    limit: float
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A Gaussian law that stands for the message to a part's root from the rest of the tree.
+
+    It affects only where the windows of the part are placed. An infinite variance stands for none.
+    """
+
+    mean: float
+    variance: float
+    share: float  # Of the error that is left besides rounding: what windows may lose.
+
+
+def fill_part(part: PartSums, outside: Outside) -> Tables:
+    """Fill the tables of a part; the message that it sends comes with them."""
+    forest, weights = part.forest, part.weights
+    check_proper(forest, weights)
+    check_feasible_sums(forest, weights)
+    if np.isfinite(outside.variance):
+        forest, weights = _within(forest, weights, outside)
+    theta, limit = tilts(forest, weights), part.limit
+
+    def sending(network: Network) -> Network:
+        of_sum = network.right[network.slot_class[:1]]
+        return replace(network, sent=of_sum, share=outside.share)
+
+    try:
+        tables = fill_noise(forest, weights, theta, limit, drawn=True, adapt=sending)
+    except NumericalError:
+        rows = forest_rows(forest)  # as `filling.fill`
+        if rows is None:
+            raise
+        *_, theta = interior_tilts(rows, weights.each)
+        tables = fill_noise(forest, weights, theta, limit, drawn=True, adapt=sending)
+    if tables.message is None:
+        raise AssertionError("a part sends a message")
+    of_root = int(np.flatnonzero(forest.owner == 0)[0])
+    return replace(tables, message=replace(tables.message, theta=float(theta[of_root])))
+
+
+def message_of(part: PartSums, outside: Outside) -> PartMessage:
+    """Return the message of the sum below the root of a part."""
+    message = fill_part(part, outside).message
+    if message is None:
+        raise AssertionError("a part sends a message")
+    return message
+
+
+def draw_part(
+    part: PartSums, sent: PartMessage, outside: Outside, roots: IntArray, rng: Randomness
+) -> IntArray:
+    """Draw the values of a part given those of its root; int64, shape (rows, variables).
+
+    `roots`, shape (rows,), comes from the top that has received the message `sent`. Raises
+    NumericalError if the part's counts are no longer those of the message.
+    """
+    tables = fill_part(part, outside)
+    if tables.message is None or not tables.message.same_as(sent):
+        raise NumericalError(CHANGED)
+    return sample(tables, roots.size, rng, first=part.forest.n, roots=roots)
+
+
+def _within(
+    forest: SumForest, weights: SharedUnary, outside: Outside
+) -> tuple[SumForest, SharedUnary]:
+    """Return the part and one more variable, the outside, which has the value of the root.
+
+    The two add up to zero, so the sign of the outside is turned.
+    """
+    above = np.append(forest.above, np.int32(forest.m))
+    above[0] = forest.m
+    joined = SumForest(
+        above=above,
+        owner=np.append(forest.owner, np.int32(-1)),
+        sign=np.append(forest.sign, np.int8(1)),
+        orientation=np.ones(forest.n + 1, dtype=np.int8),
+        depth=np.append(forest.depth + np.int32(1), np.int32(0)),
+    )
+    unary = weights.unary
+
+    def more(values: FloatArray, value: float) -> FloatArray:
+        return np.append(values, value)
+
+    every = Unary(
+        np.append(unary.kind, laws.GAUSSIAN),
+        more(unary.scale, np.sqrt(outside.variance)),
+        more(unary.center, -float(np.rint(outside.mean))),
+        more(unary.lo, -np.inf),
+        more(unary.hi, np.inf),
+    )
+    return joined, SharedUnary(every, np.append(weights.code, np.int32(unary.kind.size)))

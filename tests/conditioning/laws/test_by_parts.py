@@ -1,0 +1,165 @@
+"""Conditioning by parts has the law of conditioning at once, within its stated error."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.conditioning.laws import by_parts as parts
+from congenial.conditioning.parted import condition_by_parts
+from congenial.errors import InvariantError, NumericalError
+from congenial.sum_network.joined import top_tables
+from support.bounded_trees import p_values
+from support.enumeration import enumerate_law, rows_of
+from support.goodness_of_fit import FAILS, fit
+from support.parted_trees import biased_parted, random_parted
+
+
+def test_the_normalizer_is_that_of_the_whole_on_hundreds_of_trees():
+    for seed in range(300):
+        _, x, whole, parted = random_parted(seed, 40)
+        joined = parted.joined(x)
+        assert joined.error <= parted.error_bound == 1e-9
+        got = joined.tables.log_sum() + whole.log_mode
+        # truncation takes at most the stated error from the sum
+        assert abs(got - whole.log_normalizer(x)) < joined.error + 1e-11, seed
+        assert parted.log_normalizer(x) == got
+
+
+def test_noise_that_is_pressed_against_bounds_needs_windows_placed_by_the_top():
+    rounds = 0
+    for seed in range(200):
+        _, x, whole, parted = biased_parted(seed)
+        joined = parted.joined(x)
+        assert joined.error <= 1e-9
+        got = joined.tables.log_sum() + whole.log_mode
+        assert abs(got - whole.log_normalizer(x)) < joined.error + 1e-11, seed
+        rounds += joined.outsides[0].share < top_tables._SHARE
+    assert rounds > 5  # some of the first messages did not reach
+
+
+def test_draws_obey_the_invariant():
+    for seed in range(150):
+        tree, x, whole, parted = random_parted(seed, 40)
+        drawn = parted.sample(x, 3, cg.seeded(seed))
+        assert tree.is_consistent(drawn)
+        np.testing.assert_array_equal(drawn[:, whole.fixed], np.tile(x[whole.fixed], (3, 1)))
+        assert (drawn >= whole.resolved.lo).all()
+        one = parted.sample(x, rng=cg.seeded(seed))
+        assert one.shape == x.shape
+        assert tree.is_consistent(one)
+
+
+def enumerated(tree, whole, x):
+    kind = "laplace" if "laplace" in whole.mechanism.noise.name else "gaussian"
+    resolved = whole.resolved
+    pinned = np.flatnonzero(whole.fixed).tolist()
+    given = kind, whole.mechanism.scales, x, pinned, resolved.lo, resolved.hi
+    return enumerate_law(rows_of(tree.parents), *given)
+
+
+def test_probabilities_of_all_tops_are_those_of_enumeration():
+    compared = 0
+    for seed in range(120):
+        tree, x, whole, parted = random_parted(seed, 8, scales=(0.3, 0.6, 1.0))
+        law, split = enumerated(tree, whole, x), parted.split
+        joined = parted.joined(x)
+        keys, at = np.unique(law.states[:, split.nodes], axis=0, return_inverse=True)
+        want = np.bincount(at.ravel(), weights=law.probabilities)
+        noise = keys - x[split.nodes]
+        mechanism = parts.restricted(whole, split.nodes, split.top).mechanism
+        log = mechanism.noise.log_pmf(noise, mechanism.scales).sum(axis=1)
+        log -= mechanism.noise.log_pmf(np.zeros(len(split.top)), mechanism.scales).sum()
+        inside = np.ones(len(keys), dtype=bool)
+        for root, sent in zip(split.roots, joined.messages, strict=True):
+            u = noise[:, root]
+            seen = (u >= sent.lo) & (u <= sent.hi)
+            entry = sent.table[np.clip(u - sent.lo, 0, sent.table.size - 1)]
+            inside &= seen & (entry > 0)
+            log += np.log(np.maximum(entry, 1e-300)) + sent.log_scale - sent.theta * u
+        got = np.where(inside, np.exp(log - joined.tables.log_sum()), 0.0)
+        assert np.abs(got - want).max() < 1e-9, seed
+        compared += len(keys)
+    assert compared > 5000
+
+
+@pytest.mark.parametrize("seed", [3, 8, 11, 17, 28])
+def test_draws_fit_the_law_and_not_one_of_a_scale_30_percent_off(seed):
+    tree, x, whole, parted = random_parted(seed, 7, scales=(1.0,), mean=(2.0,))
+    law = enumerated(tree, whole, x)
+    drawn = parted.sample(x, 40_000, cg.seeded(seed))
+    free = [v for v in range(len(tree)) if np.unique(law.states[:, v]).size > 1]
+    nodes = free[-3:]
+    assert fit(drawn, law, nodes) > FAILS
+    noise = type(whole.mechanism.noise)
+    for scale in (1.3, 1 / 1.3):
+        wrong = cg.condition(cg.Additive(noise(scale), tree), whole_invariant(tree, whole), "exact")
+        assert fit(drawn, enumerated(tree, wrong, x), nodes) < FAILS
+
+
+def whole_invariant(tree, whole):
+    invariant = cg.consistent(tree)
+    if np.isfinite(whole.resolved.lo).any():
+        invariant &= cg.nonnegative()
+    pinned = np.flatnonzero(whole.fixed).tolist()
+    return invariant & cg.exactly(pinned) if pinned else invariant
+
+
+def test_draws_of_a_larger_tree_fit_every_marginal_law():
+    tree = cg.Tree.from_parents([-1, 0, 0, 0, *np.repeat([1, 2, 3], 20)])
+    x = tree.roll_up(np.arange(60) % 4)
+    invariant = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    noisy = cg.Additive(cg.DiscreteLaplace(3.0), tree)
+    drawn = condition_by_parts(noisy, invariant, 1).sample(x, 5_000, cg.seeded(1))
+    whole = cg.condition(noisy, invariant, "exact")
+    assert min(p_values(drawn, whole, x)) > FAILS
+    wrong = cg.condition(cg.Additive(cg.DiscreteLaplace(3.9), tree), invariant, "exact")
+    assert min(p_values(drawn, wrong, x)) < FAILS
+
+
+def test_the_guarantee_is_that_of_the_whole():
+    for seed in range(5):
+        _, _, whole, parted = random_parted(seed, 20)
+        at_once, by_parts = whole.guarantee("substitute"), parted.guarantee("substitute")
+        assert (by_parts.epsilon, by_parts.delta) == (at_once.epsilon, at_once.delta)
+        assert by_parts.sampler_error <= parted.error_bound
+
+
+def test_counts_outside_the_invariant_are_refused():
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
+    noisy = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    parted = condition_by_parts(noisy, cg.consistent(tree) & cg.nonnegative(), 1)
+    with pytest.raises(InvariantError):
+        parted.sample(np.array([1, 2, -1, 1, 1]))
+
+
+def test_one_part_at_a_time_is_filled(monkeypatch):
+    _, x, _, parted = random_parted(2, 40)
+    whole = parts.PartSums
+    sizes = []
+
+    def seen(forest, weights, limit):
+        sizes.append(forest.n)
+        return whole(forest, weights, limit)
+
+    monkeypatch.setattr(parts, "PartSums", seen)
+    parted.sample(x, rng=cg.seeded(1))
+    own = [len(part.tree) for part in parted.split.parts()]
+    assert sizes == own + own  # once for the messages, once for the draws
+
+
+def test_a_part_whose_counts_change_is_not_drawn(monkeypatch):
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
+    noisy = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    parted = condition_by_parts(noisy, cg.consistent(tree) & cg.nonnegative(), 1)
+    x, calls = np.array([3, 2, 1, 1, 1]), []
+    part = parts.ConditionedByParts._part
+
+    def other(self, number, counts):
+        calls.append(number)
+        return part(self, number, counts if len(calls) == 1 else counts - [0, 0, 0, 1, -1])
+
+    monkeypatch.setattr(parts.ConditionedByParts, "_part", other)
+    with pytest.raises(NumericalError, match="changed"):
+        parted.sample(x)

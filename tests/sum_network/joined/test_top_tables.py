@@ -1,0 +1,74 @@
+"""The stated error of tables that are joined by messages: above the true loss, and useful."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.conditioning.parted import condition_by_parts
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.sum_network.joined import join, top_tables
+from congenial.sum_network.joined.part_tables import PartSums
+from support.parted_trees import biased_parted, random_parted
+
+
+def joined_within(parted, x, limit):
+    """Join the tables of a mechanism that may lose `limit`."""
+    split = parted.split
+
+    def fetch(number):
+        part = parted._part(number, x)
+        return PartSums(part.forest, part.weights, part.limit * limit / parted.error_bound)
+
+    top = parted._top
+    return join(top.forest, top.own_weights(x[split.nodes]), split.roots, fetch, limit)
+
+
+@pytest.mark.parametrize("make", [lambda seed: random_parted(seed, 24), biased_parted])
+def test_the_bound_is_above_the_true_loss_on_hundreds_of_trees(make):
+    cuts = tight = 0
+    for seed in range(1000, 1300):
+        _, x, whole, parted = make(seed)
+        limit = (1e-8, 1e-6, 1e-4, 1e-2)[seed % 4]
+        joined = joined_within(parted, x, limit)
+        truth = whole.log_normalizer(x)
+        loss = -np.expm1(joined.tables.log_sum() + whole.log_mode - truth)
+        # of the whole, whose tables lose some 1e-12, and of logarithms
+        rounding = 2e-11 + 1e-15 * abs(truth)
+        assert -rounding <= loss <= joined.error + rounding, seed
+        assert joined.error <= limit
+        cuts += loss > 1e3 * rounding
+        tight += loss > 0.5 * joined.error
+    assert cuts > 60
+    assert tight > 40  # the bound is not far above the loss
+
+
+def test_messages_that_do_not_reach_are_asked_for_again_or_refused(monkeypatch):
+    again = []
+    for seed in range(60):
+        _, x, _, parted = biased_parted(seed)
+        if parted.joined(x).outsides[0].share < top_tables._SHARE:
+            again.append((x, parted))
+    assert again
+    monkeypatch.setattr(top_tables, "_ROUNDS", 1)
+    for x, parted in again:
+        with pytest.raises(NumericalError, match="error bound"):
+            parted.joined(x)
+
+
+def test_messages_are_short():
+    tree = cg.Tree.from_parents([-1, 0, 0, *[1] * 400, *[2] * 400])
+    x = tree.roll_up(np.zeros(800, dtype=int))
+    invariant = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    parted = condition_by_parts(cg.Additive(cg.DiscreteLaplace(2.0), tree), invariant, 1)
+    assert sum(sent.table.size for sent in parted.joined(x).messages) < 1000
+
+
+def test_a_part_without_a_law_is_refused():
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    scales = np.array([1.0, np.inf, np.inf, np.inf, np.inf, np.inf, np.inf])
+    noisy = cg.Additive(cg.DiscreteLaplace(scales), tree)
+    parted = condition_by_parts(noisy, cg.consistent(tree) & cg.nonnegative(), 1)
+    with pytest.raises(UnsupportedError, match="not measured"):
+        parted.sample(np.zeros(7, dtype=int))
