@@ -297,7 +297,7 @@ class TopDown(Moved):
             )
         return (
             f"topdown: adds {self.mechanism.noise.name} noise to {n - pinned - open_} of {n} "
-            f"queries ({pinned} published exactly{sums}), then goes down from the root: {how}. "
-            "This uses only the noisy values and the counts published exactly, so it costs no "
+            f"counts ({pinned} published exactly{sums}), then goes down from the root: {how}. "
+            "This uses only the noisy counts and the counts published exactly, so it costs no "
             "privacy. Finer levels never correct a coarser one. Counts near a bound are biased."
         )

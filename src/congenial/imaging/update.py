@@ -174,8 +174,8 @@ class Imaged(Moved):
         unmeasured = f", {open_} not measured" if open_ else ""
         return (
             f"imaging: adds {self.mechanism.noise.name} noise to {resolved.n - pinned - open_} of "
-            f"{resolved.n} queries ({pinned} published exactly{unmeasured}), then moves to the "
-            f"closest point of the invariant by {how}{whole}. A measurement weighs one over "
-            "the variance of its noise. The move uses only the noisy values and the counts "
+            f"{resolved.n} counts ({pinned} published exactly{unmeasured}), then moves to the "
+            f"closest point of the invariant by {how}{whole}. A noisy count weighs one over "
+            "the variance of its noise. The move uses only the noisy counts and the counts "
             "published exactly, so it costs no privacy. Counts near a bound are biased."
         ) + (f" {left}" if (left := remarks(resolved, self.mechanism.domain)) else "")

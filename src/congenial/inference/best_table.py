@@ -155,11 +155,11 @@ class BestTable(Moved):
             "closest table is released instead, and the certificate says so."
         ) * (work(self.mechanism) > MOST_WORK)
         return (
-            f"posterior: adds {self.mechanism.noise.name} noise to {n - pinned} of {n} queries "
+            f"posterior: adds {self.mechanism.noise.name} noise to {n - pinned} of {n} counts "
             f"({pinned} published exactly), then releases the table of integers that satisfies the "
-            f"invariant and has the least expected {error} error given the noisy values.{alike} "
+            f"invariant and has the least expected {error} error given the noisy counts.{alike} "
             "The prior says how a count is split among its parts; it is fitted to the noisy "
-            "values. Only the noisy values and the exact counts are used, so this costs no "
+            "counts. Only the noisy counts and the exact counts are used, so this costs no "
             "privacy. Small counts are moved towards values that are typical of the other parts of "
             f"the same place.{late}"
         )

@@ -304,7 +304,7 @@ def not_by_posterior(certificate: Statement) -> tuple[str, ...]:
 def method(used: Method) -> str:
     """Say how a release was made to satisfy its invariants."""
     post = (
-        "This uses only the noisy values and the counts published exactly, so it costs no "
+        "This uses only the noisy counts and the counts published exactly, so it costs no "
         "privacy, but it adds bias to counts near a bound."
     )
     match used:
@@ -422,9 +422,9 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
             )
         case ByMeasurements():
             text = (
-                "An interval is the noisy measurement of the count (in measurements.csv) plus or "
-                "minus the error margin of its noise. If the count was not measured, the sum of "
-                "the measurements below it is used. An interval is widened to include the released "
+                "An interval is the noisy count (in measurements.csv) plus or minus the error "
+                "margin of its noise. If there is no noisy count, the sum of the noisy counts "
+                "below it is used. An interval is widened to include the released "
                 "count, and cut at zero if the plan allows no negative count."
             )
         case ByInversion():
