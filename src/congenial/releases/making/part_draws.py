@@ -87,21 +87,30 @@ def draw_below(
     parents = domain.parents[depth:] - depth
     parents[0] = -1
     tree = Tree.from_parents(parents, domain.names[depth:])
-    scales = _scales(model)[depth + tree.level]
-    scales[0] = np.inf
-    mechanism = Additive(find_law(model.plan.privacy.noise)(scales), tree)
-    asked = consistent(tree) & nonnegative()
-    pinned, free = (
-        resolve_invariant(one, len(tree), tree) for one in (asked & exactly([0]), asked)
-    )
-    image = descending(mechanism, pinned)
+    drawn = below_model(model, depth, tree, tree.roots)
+    image = descending(drawn.mechanism, drawn.resolved)
     measured = np.asarray(image.measure(counts[depth:], rng=rng), dtype=np.int64)
     measured[0] = total  # in the place of the confidential count, which is not exact
-    values = checked_draws(pinned, image.move(measured, rng), measured)
+    values = checked_draws(drawn.resolved, image.move(measured, rng), measured)
     # for readers the node's own count is not exact either
-    part = replace(model, domain=tree, mechanism=mechanism, invariant=asked, resolved=free)
-    found = margins_of_measured(part)
-    return DrawnRows(part, found, counts[depth:], measured, values)
+    part = below_model(model, depth, tree, tree.roots[:0])
+    return DrawnRows(part, margins_of_measured(part), counts[depth:], measured, values)
+
+
+def below_model(model: Model, depth: int, forest: Tree, exact: IntArray) -> Model:
+    """Return the model of the counts below cut nodes, which are the roots of a forest.
+
+    `depth` is their level in the whole release. Those named `exact` are fixed.
+    """
+    invariant = consistent(forest) & nonnegative()
+    if exact.size:
+        invariant = invariant & exactly(exact.tolist())
+    resolved = resolve_invariant(invariant, len(forest), forest)
+    scales = np.where(resolved.pinned, np.inf, _scales(model)[depth + forest.level])
+    mechanism = Additive(find_law(model.plan.privacy.noise)(scales), forest)
+    return replace(
+        model, domain=forest, mechanism=mechanism, invariant=invariant, resolved=resolved
+    )
 
 
 def _scales(model: Model) -> FloatArray:

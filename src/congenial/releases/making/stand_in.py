@@ -68,9 +68,10 @@ def named_leaves(worst: WorstNeighbours) -> Iterator[Path]:
     return (end for end in ends if end is not None)
 
 
-def found_leaf(tree: Tree, numbers: Sequence[str]) -> Path:
-    """Return the names below the root down to the node with these numbers among its siblings."""
-    (starts, children), node = tree.children, 0
+def found_leaf(tree: Tree, numbers: Sequence[str], node: int = 0) -> Path:
+    """Return the names below a node down to the one with these numbers among its siblings."""
+    (starts, children), names = tree.children, []
     for number in map(int, numbers):
         node = int(children[min(starts[node] + number, starts[node + 1] - 1)])
-    return tree.path(node)[1:]
+        names.append(tree.names[node])
+    return tuple(names)
