@@ -31,6 +31,7 @@ from congenial.releases.file_table import (
     FileTable,
     Numbers,
     every,
+    joined,
     repeated,
     texts_of,
 )
@@ -379,12 +380,14 @@ class OpenTable:
     rows: int  # Number of rows.
     _connection: duckdb.DuckDBPyConnection
 
-    def read(self, begin: int = 0, end: int | None = None) -> FileTable:
-        """Read the rows from one to before another."""
+    def read(
+        self, begin: int = 0, end: int | None = None, after: FileTable | None = None
+    ) -> FileTable:
+        """Read the rows from one to before another, and put them after some other rows."""
         end = self.rows if end is None else end
         # some texts at a time are Python objects
         parts = [range(at, min(at + _TEXTS, end)) for at in range(begin, end, _TEXTS)]
-        return self._read(_within(range(begin, end)), [*map(_within, parts)])
+        return self._read(_within(range(begin, end)), [*map(_within, parts)], after)
 
     def numbers(self, name: str, begin: int, end: int) -> Numbers:
         """Read a column of the rows from one to before another, see `FileTable.numbers`."""
@@ -397,22 +400,26 @@ class OpenTable:
         numbers = _number(
             self._execute(f"SELECT file_row_number {_rows_of(self.path)} WHERE {where}")
         )
-        return np.asarray(numbers.values, dtype=np.int64), self._read(where, [where])
+        return np.asarray(numbers.values, dtype=np.int64), self._read(where, [where], None)
 
     def _execute(self, sql: str) -> npt.NDArray[Any]:
         """Return the only column of a query; an entry is masked where there is none."""
         with _readable(self.path, self._connection):
             return next(iter(self._connection.execute(sql).fetchnumpy().values()))
 
-    def _read(self, where: str, parts: Sequence[str]) -> FileTable:
+    def _read(self, where: str, parts: Sequence[str], after: FileTable | None) -> FileTable:
         """Read the rows that meet a condition; each of some parts of it reads some of the texts."""
-        return FileTable(self.columns, tuple(self._column(*c, where, parts) for c in self.columns))
-
-    def _column(self, name: str, kind: str, where: str, parts: Sequence[str]) -> Column:
-        query = f"SELECT {identifier(name)} {_rows_of(self.path)} WHERE "
-        if kind == "VARCHAR":
-            return texts_of(chain.from_iterable(_texts(self._execute(query + p)) for p in parts))
-        return _number(self._execute(query + where))
+        data: list[Column] = []
+        for name, kind in self.columns:
+            query = f"SELECT {identifier(name)} {_rows_of(self.path)} WHERE "
+            if kind == "VARCHAR":
+                first = [] if after is None else [after.texts(name).texts()]
+                texts = (_texts(self._execute(query + part)) for part in parts)
+                data.append(texts_of(chain.from_iterable(chain(first, texts))))
+            else:
+                found = _number(self._execute(query + where))
+                data.append(found if after is None else joined(after.numbers(name), found))
+        return FileTable(self.columns, tuple(data))
 
 
 def _rows_of(path: Path) -> str:

@@ -27,7 +27,7 @@ def stand_in(top: Tree, cut: Cut) -> Tree:
     that they change, and all sets of such levels that a larger tree has occur here.
     """
     deep = len(cut.plan.hierarchy.levels) - cut.depth
-    size, is_cut = (_CHILDREN ** (deep + 1) - _CHILDREN) // 2, top.level == cut.depth
+    size, is_cut = nodes_of_stand_in(1, deep), top.level == cut.depth
     if size * int(is_cut.sum()) > _MOST:
         refuse(PARTS, f"is {cut.level!r}, with {deep} levels below it", "cut at a deeper level")
     below, numbers = _small_tree(deep)
@@ -42,6 +42,11 @@ def stand_in(top: Tree, cut: Cut) -> Tree:
     parents[inside] = np.where(below < 0, roots, roots + 1 + below)
     labels[inside] = numbers
     return Tree.from_parents(parents, Names(labels))
+
+
+def nodes_of_stand_in(parts: int, deep: int) -> int:
+    """Return the number of nodes that stand for those of parts with some levels below the cut."""
+    return parts * int(_CHILDREN ** (deep + 1) - _CHILDREN) // 2
 
 
 def _small_tree(deep: int) -> tuple[IntArray, Sequence[str]]:
