@@ -8,8 +8,11 @@ import json
 NAMES = ("plain", "a,b", 'q"q', "=1+1", " blank", "Ä", "x/y", "7", "-3", "o'clock")
 
 
-def make_world(place, rng):
-    """Write random rows, places and a plan; return the levels at which it may be cut."""
+def make_world(place, rng, *, narrow=False):
+    """Write random rows, places and a plan; return a level at which it may be cut.
+
+    In a narrow one, nodes of any level may have one part.
+    """
     depth = int(rng.integers(2, 5))
     levels = [f"l{i}" for i in range(1, depth + 1)]
     paths = [()]
@@ -18,7 +21,9 @@ def make_world(place, rng):
         paths = [
             (*path, f"{name}{level}" if rng.random() < 0.5 else f"{name} {len(path)}")
             for path in paths
-            for name in rng.permutation(NAMES)[: rng.integers(2 if level < 2 else 1, most + 1)]
+            for name in rng.permutation(NAMES)[
+                : rng.integers(2 if level < 2 and not narrow else 1, most + 1)
+            ]
         ]
 
     def write(name, rows):
