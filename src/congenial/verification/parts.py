@@ -3,8 +3,8 @@
 The rows of a release are in depth-first order: each node comes before those below it. So the rows
 below a node of some level lie together, and are read together. TopDown goes down from the root, so
 the counts down to the level, the top, follow from the measurements there. The counts of a part
-follow from the released count above them. What the release claims is worked out on the small tree
-of `releases.making.stand_in`.
+follow from the released count above them. The claims of the release are worked out on the small
+tree of `releases.part_models`.
 """
 
 from __future__ import annotations
@@ -25,23 +25,26 @@ from congenial.domain.tree import Path as TreePath
 from congenial.domain.tree import Tree
 from congenial.errors import CongenialError, PlanError, ReleaseError
 from congenial.imaging.top_down import TopDown
+from congenial.plan.cut import Cut, check_single, cut_at
 from congenial.plan.plan import Plan
 from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins_of_measured
 from congenial.releases.certificate import Certificate
 from congenial.releases.file_table import FileTable
 from congenial.releases.intervals import StatedAccuracy, intervals
-from congenial.releases.making.cut import Cut, check_single, cut_at
-from congenial.releases.making.part_draws import below_model, top_model
-from congenial.releases.making.part_facts import (
+from congenial.releases.model import Model, build_model, claim
+from congenial.releases.part_models import (
     PartFacts,
+    below_model,
     facts_of,
     levels_of_all,
     named_below,
+    named_leaves,
+    nodes_of_stand_in,
     of_all,
+    stand_in,
+    top_model,
 )
-from congenial.releases.making.stand_in import named_leaves, nodes_of_stand_in, stand_in
-from congenial.releases.model import Model, build_model, claim
 from congenial.releases.reading import (
     check_columns,
     check_nodes,
@@ -80,7 +83,7 @@ class _AtOnceError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class ReadInParts:
-    """What the parts of a release show."""
+    """A release whose parts have been checked."""
 
     certificate: Certificate
     csv: files.CsvRows

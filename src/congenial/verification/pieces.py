@@ -96,7 +96,7 @@ class Faults:
 
 @dataclass(frozen=True)
 class Plain:
-    """What the counts of a piece show without the model of their noise."""
+    """Facts about the counts of a piece that need no model of their noise."""
 
     counts: int
     short: int  # Number of branches that end before the deepest level.

@@ -16,29 +16,29 @@ from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
 from congenial.domain.tree import Tree
 from congenial.errors import DataError
+from congenial.plan.cut import PARTS, Cut, check_number, check_single
 from congenial.plan.fields import refuse
 from congenial.releases import directory as files
 from congenial.releases.certificate import certify
 from congenial.releases.file_table import Column, joined
 from congenial.releases.intervals import StatedAccuracy
-from congenial.releases.making.cut import PARTS, Cut, check_number, check_single
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_draws import (
     DrawnRows,
     check_exact,
     draw_below,
     draw_top,
-    top_model,
 )
-from congenial.releases.making.part_facts import (
+from congenial.releases.model import Model, build_model, claim
+from congenial.releases.part_models import (
     PartFacts,
     facts_of,
     levels_of_all,
     named_below,
     of_all,
+    stand_in,
+    top_model,
 )
-from congenial.releases.making.stand_in import stand_in
-from congenial.releases.model import Model, build_model, claim
 from congenial.releases.rows import columns_of, key_cells
 from congenial.releases.specification import WorstNeighbours, worst_neighbours
 
