@@ -132,6 +132,17 @@ def test_a_row_that_is_missing_at_the_end_of_a_part_fails(city, ways):
     assert found == verify(city)
 
 
+@pytest.mark.parametrize("names", [files.TABLE, files.MEASUREMENTS])
+@pytest.mark.parametrize(
+    "query", ["SELECT * FROM t UNION ALL SELECT * FROM t WHERE zone = '6'", "FROM t LIMIT 9"]
+)
+def test_a_row_too_many_or_too_few_in_one_table_fails(names, query, city, ways):
+    copied(city, query, names=names)
+    for level in ("borough", None):
+        found = verify(city, parts=level)
+        assert [check.name for check in found if not check.passed] == ["table"]
+
+
 @pytest.mark.parametrize(
     ("changes", "level", "message"),
     [

@@ -637,10 +637,15 @@ def check_nodes(table: FileTable, measured: FileTable) -> None:
     if len(measured) != len(table) or any(
         different(measured[name], table[name]).any() for name in keys
     ):
-        raise ReleaseError(
-            f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
-            "order; get a fresh copy of the release."
-        )
+        raise other_nodes()
+
+
+def other_nodes() -> ReleaseError:
+    """Return the error for measurements of other nodes than those of the table."""
+    return ReleaseError(
+        f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its order; "
+        "get a fresh copy of the release."
+    )
 
 
 def _counts(table: FileTable, *names: str) -> list[str]:

@@ -50,6 +50,7 @@ from congenial.releases.reading import (
     check_nodes,
     check_sizes,
     check_values,
+    other_nodes,
     own_columns,
 )
 from congenial.releases.rows import tree_of
@@ -135,6 +136,8 @@ def read_in_parts(
         tables = {name: stack.enter_context(files.open_table(place, name)) for name in own}
         for name, table in tables.items():
             check_columns(certificate, plan, name[1], table.columns, own[name])
+        if len({table.rows for table in tables.values()}) > 1:
+            raise other_nodes()
         try:
             cut = _chosen(tables[files.TABLE], cuts, forced=level is not None)
             return _Reading.of(place, certificate, cut, tables).read()
