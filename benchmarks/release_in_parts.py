@@ -1,6 +1,7 @@
-"""Release made-up counts in parts of a million, check the sums of the release, and print its cost.
+"""Release made-up counts in parts of a million, check their sums, verify, and print the cost.
 
-Needs some 5 GB of disk for each 10^8 counts. Usage: python -m benchmarks.release_in_parts 100
+Needs some 7 GB of disk for each 10^8 counts, and twice as much with measurements.
+Usage: python -m benchmarks.release_in_parts 100
 """
 
 from __future__ import annotations
@@ -19,21 +20,29 @@ PART = 1_000_000
 
 @click.command(help="Release PARTS million counts by TopDown, one county after another.")
 @click.argument("parts", type=click.IntRange(min=2))
-def main(parts: int) -> None:
-    """Write the rows, release them, and check what is released."""
+@click.option("--measurements", is_flag=True, help="Publish the measurements, too.")
+def main(parts: int, measurements: bool) -> None:
+    """Write the rows, release them, check the released sums, and verify."""
+    plan = TOPDOWN.replace("rows.parquet", "rows-*.parquet")
+    if measurements:
+        plan += 'release = { publish = ["table", "measurements"] }\n'
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         with duckdb.connect(config={"memory_limit": "4GB"}) as connection:
             _write(connection, place, parts)
-            (place / "plan.toml").write_text(TOPDOWN.replace("rows.parquet", "rows-*.parquet"))
-            command = [sys.executable, "-m", "congenial.cli", "release", str(place / "plan.toml")]
-            used = used_by([*command, "--out", str(place / "out"), "--parts", "county"])
+            (place / "plan.toml").write_text(plan)
+            command = [sys.executable, "-m", "congenial.cli"]
+            release = [*command, "release", str(place / "plan.toml"), "--parts", "county"]
+            made = used_by([*release, "--out", str(place / "out")])
             wrong = _wrong_sums(connection, place / "out" / "release.parquet")
-    click.echo(
-        f"{parts * PART:,} counts: {used.ru_maxrss / 1000:,.0f} MB at most, "
-        f"{seconds_of(used):,.0f} s of processor time; sums that do not hold, and negative counts: "
-        f"{wrong}"
-    )
+        # ends with an error if a check fails
+        verified = used_by([*command, "verify", str(place / "out")])
+    for step, used in (("release", made), ("verify", verified)):
+        click.echo(
+            f"{step} of {parts * PART:,} counts: {used.ru_maxrss / 1000:,.0f} MB at most, "
+            f"{seconds_of(used):,.0f} s of processor time"
+        )
+    click.echo(f"sums that do not hold, and negative counts: {wrong}")
 
 
 def _write(connection: duckdb.DuckDBPyConnection, place: Path, parts: int) -> None:

@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice, starmap
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 
 from congenial.data.memory import allowance
 from congenial.data.sources import identifier, literal
@@ -29,6 +31,7 @@ from congenial.releases.file_table import (
     FileTable,
     Numbers,
     every,
+    joined,
     repeated,
     texts_of,
 )
@@ -175,7 +178,7 @@ def writing(directory: Path, names: tuple[str, str], columns: Columns) -> Iterat
                 apostrophes = apostrophes or b"'" in lines
                 file.write(lines)
 
-        file.write(_header(columns))
+        file.write(header_of(columns))
         yield write
     types = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns)
     texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
@@ -195,7 +198,8 @@ def writing(directory: Path, names: tuple[str, str], columns: Columns) -> Iterat
         )
 
 
-def _header(columns: Columns) -> bytes:
+def header_of(columns: Columns) -> bytes:
+    """Return the first line of a CSV file."""
     return (",".join(cell(name) for name, _ in columns) + "\n").encode()
 
 
@@ -239,6 +243,13 @@ def write_marker(directory: Path) -> str:
 
 def read_table(directory: Path, names: tuple[str, str] = TABLE) -> FileTable:
     """Read a table of a release from its Parquet file, within the size of its CSV file."""
+    with open_table(directory, names) as table:
+        return table.read()
+
+
+@contextmanager
+def open_table(directory: Path, names: tuple[str, str] = TABLE) -> Iterator[OpenTable]:
+    """Open a table of a release as `read_table` reads it, to read some rows at a time."""
     path = directory / names[0]
     try:
         with path.open("rb") as file:
@@ -247,7 +258,8 @@ def read_table(directory: Path, names: tuple[str, str] = TABLE) -> FileTable:
         raise ReleaseError(
             f"{path.name} cannot be read; get a fresh copy of the release."
         ) from error
-    return _read_parquet(directory / names[1], rows=lines, text=path.stat().st_size)
+    with _opened(directory / names[1], rows=lines, text=path.stat().st_size) as table:
+        yield table
 
 
 def compare_csv(
@@ -265,34 +277,55 @@ def compare_csv(
 
     Raises ReleaseError if the CSV file is no table, or has other columns.
     """
+    lines = lines_of(table, level_names, domain, readings=readings)
+    if matched(path, matched(path, 0, [header_of(table.columns)]), lines) == size_of(path):
+        return CsvRows(same=True, not_integers=0)
+    return compare_lines(path, table.columns, [table])
+
+
+def lines_of(
+    table: FileTable,
+    level_names: Sequence[str],
+    domain: Tree | Workload,
+    *,
+    readings: Sequence[str] = (),
+    begin: int = 0,
+) -> Iterator[bytes]:
+    """Yield the lines of a table in a CSV file from a row on, some at a time."""
     keys = len(columns_of(level_names, (), readings=readings, stamped=False))
-    own = {name: table[name] for name, _ in table.columns[keys:]}
-    lines = _lines(key_cells(level_names, domain, readings), own)
-    written = chain([_header(table.columns)], lines)
-    try:
-        with path.open("rb") as file:
-            if all(file.read(len(part)) == part for part in written) and not file.read(1):
-                return CsvRows(same=True, not_integers=0)
-        return compare_lines(path, table)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ReleaseError(
-            f"{path.name} cannot be read as a table; get a fresh copy of the release."
-        ) from error
+    own = {name: table[name].take(slice(begin, None)) for name, _ in table.columns[keys:]}
+    return _lines(islice(key_cells(level_names, domain, readings), begin, None), own)
 
 
-def compare_lines(path: Path, table: FileTable) -> CsvRows:
-    """Compare a CSV file with a table line by line."""
-    header, value = [name for name, _ in table.columns], -1
-    same, bad, rows = True, 0, 0
-    theirs = zip(*(column.cells() for column in table.data), strict=True)
-    with path.open(encoding="utf-8", newline="") as file:
+def matched(path: Path, begin: int, lines: Iterable[bytes]) -> int:
+    """Return where a file's lines end that begin at a byte; -1 if it has others, or begin is -1."""
+    if begin < 0:
+        return -1
+    with _as_table(path), path.open("rb") as file:
+        file.seek(begin)
+        return file.tell() if all(file.read(len(part)) == part for part in lines) else -1
+
+
+def size_of(path: Path) -> int:
+    """Return the number of bytes of a file of a table."""
+    with _as_table(path):
+        return path.stat().st_size
+
+
+def compare_lines(path: Path, columns: Columns, tables: Iterable[FileTable]) -> CsvRows:
+    """Compare a CSV file line by line with tables, which follow one another."""
+    header, value = [name for name, _ in columns], -1
+    same, bad = True, 0
+    theirs = chain.from_iterable(
+        zip(*(column.cells() for column in table.data), strict=True) for table in tables
+    )
+    with _as_table(path), path.open(encoding="utf-8", newline="") as file:
         for line in csv.reader(file, strict=True):
             cells = tuple(map(without_apostrophe, line))
             if len(cells) != len(header):
                 raise ReleaseError(
                     f"{path.name} has lines of different lengths or other columns; get a fresh "
-                    "copy "
-                    "of the release."
+                    "copy of the release."
                 )
             if value < 0:
                 if list(cells) != header:
@@ -302,12 +335,22 @@ def compare_lines(path: Path, table: FileTable) -> CsvRows:
                     )
                 value = header.index("value") if "value" in header else len(header)
                 continue
-            rows += 1
             same = same and next(theirs, None) == cells
             bad += value < len(header) and not _is_integer(cells[value])
     if value < 0:
         raise ReleaseError(f"{path.name} has no line; get a fresh copy of the release.")
-    return CsvRows(same=same and rows == len(table), not_integers=bad)
+    return CsvRows(same=same and next(theirs, None) is None, not_integers=bad)
+
+
+@contextmanager
+def _as_table(path: Path) -> Iterator[None]:
+    """Refuse a CSV file that is no table."""
+    try:
+        yield
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ReleaseError(
+            f"{path.name} cannot be read as a table; get a fresh copy of the release."
+        ) from error
 
 
 def _is_integer(text: str) -> bool:
@@ -318,7 +361,8 @@ def _is_integer(text: str) -> bool:
 def read_file(path: Path) -> FileTable:
     """Read a Parquet file as a table."""
     memory = allowance() or _MEMORY
-    return _read_parquet(path, rows=memory // _ROW, text=memory)
+    with _opened(path, rows=memory // _ROW, text=memory) as table:
+        return table.read()
 
 
 def sha256(path: Path) -> str:
@@ -327,11 +371,83 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_parquet(path: Path, *, rows: int, text: int) -> FileTable:
-    """Read a table within limits: a small Parquet file may declare any number of rows."""
+@dataclass(frozen=True, eq=False)
+class OpenTable:
+    """A table in a Parquet file, of which some rows are read at a time."""
+
+    path: Path
+    columns: Columns
+    rows: int  # Number of rows.
+    _connection: duckdb.DuckDBPyConnection
+
+    def read(
+        self, begin: int = 0, end: int | None = None, after: FileTable | None = None
+    ) -> FileTable:
+        """Read the rows from one to before another, and put them after some other rows."""
+        end = self.rows if end is None else end
+        # some texts at a time are Python objects
+        parts = [range(at, min(at + _TEXTS, end)) for at in range(begin, end, _TEXTS)]
+        return self._read(_within(range(begin, end)), [*map(_within, parts)], after)
+
+    def numbers(self, name: str, begin: int, end: int) -> Numbers:
+        """Read a column of the rows from one to before another, see `FileTable.numbers`."""
+        own = replace(self, columns=tuple(c for c in self.columns if c[0] == name))
+        return own.read(begin, end).numbers(name)
+
+    def down_to(self, level: int) -> tuple[IntArray, FileTable]:
+        """Read the rows of the levels down to one, and the number of each such row in the file."""
+        where = f"level <= {level}"
+        numbers = _number(
+            self._execute(f"SELECT file_row_number {_rows_of(self.path)} WHERE {where}")
+        )
+        return np.asarray(numbers.values, dtype=np.int64), self._read(where, [where], None)
+
+    def _execute(self, sql: str) -> npt.NDArray[Any]:
+        """Return the only column of a query; an entry is masked where there is none."""
+        with _readable(self.path, self._connection):
+            return next(iter(self._connection.execute(sql).fetchnumpy().values()))
+
+    def _read(self, where: str, parts: Sequence[str], after: FileTable | None) -> FileTable:
+        """Read the rows that meet a condition; each of some parts of it reads some of the texts."""
+        data: list[Column] = []
+        for name, kind in self.columns:
+            query = f"SELECT {identifier(name)} {_rows_of(self.path)} WHERE "
+            if kind == "VARCHAR":
+                first = [] if after is None else [after.texts(name).texts()]
+                texts = (_texts(self._execute(query + part)) for part in parts)
+                data.append(texts_of(chain.from_iterable(chain(first, texts))))
+            else:
+                found = _number(self._execute(query + where))
+                data.append(found if after is None else joined(after.numbers(name), found))
+        return FileTable(self.columns, tuple(data))
+
+
+def _rows_of(path: Path) -> str:
+    return f"FROM read_parquet({_path(path)}, file_row_number = true)"
+
+
+def _within(rows: range) -> str:
+    return f"file_row_number >= {rows.start} AND file_row_number < {rows.stop}"
+
+
+@contextmanager
+def _readable(path: Path, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Refuse a Parquet file that is no table."""
     try:
-        with _connect() as connection, uninterrupted(connection.interrupt):
-            source = f"FROM read_parquet({_path(path)}, file_row_number = true)"
+        with uninterrupted(connection.interrupt):
+            yield
+    except (duckdb.Error, RuntimeError) as error:  # RuntimeError: text that is not UTF-8
+        raise ReleaseError(
+            f"{path.name} cannot be read as a table; get a fresh copy of the release."
+        ) from error
+
+
+@contextmanager
+def _opened(path: Path, *, rows: int, text: int) -> Iterator[OpenTable]:
+    """Open a table within limits: a small Parquet file may declare any number of rows."""
+    with _connect() as connection:
+        source = _rows_of(path)
+        with _readable(path, connection):
             found = connection.execute(f"SELECT * EXCLUDE (file_row_number) {source} LIMIT 0")
             columns = tuple((str(d[0]), str(d[1])) for d in found.description or ())
             strange = [f"{name} {kind}" for name, kind in columns if kind not in _KINDS]
@@ -351,35 +467,16 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileTable:
                         f"{path.name} holds {found_size:,} {what}, and there can be at most "
                         f"{most:,}; get a fresh copy of the release."
                     )
-            return FileTable(
-                columns,
-                tuple(_column(connection, *column, sizes[0], source) for column in columns),
-            )
-    except (duckdb.Error, RuntimeError) as error:  # RuntimeError: text that is not UTF-8
-        raise ReleaseError(
-            f"{path.name} cannot be read as a table; get a fresh copy of the release."
-        ) from error
+        yield OpenTable(path, columns, sizes[0], connection)
 
 
-def _column(
-    connection: duckdb.DuckDBPyConnection, name: str, kind: str, rows: int, source: str
-) -> Column:
-    """Read one column; some of its texts at a time are Python objects."""
-    of_column = f"SELECT {identifier(name)} {source}"
-    if kind == "VARCHAR":
-        parts = (
-            f"{of_column} WHERE file_row_number >= {begin} AND file_row_number < {begin + _TEXTS}"
-            for begin in range(0, rows, _TEXTS)
-        )
-        return texts_of(chain.from_iterable(_texts(connection, part) for part in parts))
-    array = next(iter(connection.execute(of_column).fetchnumpy().values()))
+def _number(array: npt.NDArray[Any]) -> Numbers:
     known = ~np.ma.getmaskarray(array)
     return Numbers(np.where(known, np.ma.getdata(array), 0), known)
 
 
-def _texts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str | None]:
-    """Return the texts of a query's only column, None for NULL."""
-    array = next(iter(connection.execute(sql).fetchnumpy().values()))
+def _texts(array: npt.NDArray[Any]) -> list[str | None]:
+    """Return the texts of a column, None for NULL."""
     texts = np.array(np.ma.getdata(array), dtype=object)
     texts[np.ma.getmaskarray(array)] = None
     found: list[str | None] = texts.tolist()

@@ -63,9 +63,13 @@ class Texts:
         """Return some of the texts."""
         return Texts(self.codes[rows], self.words)
 
-    def objects(self) -> list[object]:
+    def texts(self) -> list[str | None]:
         """The texts, None where there is none."""
         return [*np.array([*self.words, None], dtype=object)[self.codes]]
+
+    def objects(self) -> list[object]:
+        """The texts as the entries of a table."""
+        return [*self.texts()]
 
     def cells(self) -> list[str]:
         """The texts, empty where there is none."""

@@ -556,60 +556,100 @@ def read_release(directory: str | Path) -> Release:
 
 def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
     """Read the tables of a release, and rebuild its tree or workload."""
-    simulation = certificate.simulation
-    stamped = simulation is not None
-    ends = interval_columns(simultaneous=plan.accuracy.simultaneous)
-    truth = ("truth",) if simulation is not None and simulation.with_truth else ()
-    table = _read(place, plan, files.TABLE, ("value", *ends, *truth), stamped=stamped)
+    own = own_columns(certificate, plan)
+    table = _read(place, certificate, plan, files.TABLE, own)
     if not plan.counted_tables:
         domain: Tree | Workload = tree_of(table, plan.place_names, files.PARQUET)
     else:
         domain = workload_of(table, plan, files.PARQUET)
+    check_values(plan, table)
+    measured = None
+    if files.MEASUREMENTS in own:
+        measured = _read(place, certificate, plan, files.MEASUREMENTS, own)
+        check_nodes(table, measured)
+    values = np.asarray(table.numbers("value").values, dtype=np.int64)
+    return Release(place, certificate, plan, domain, values, table, measured)
+
+
+def own_columns(certificate: Certificate, plan: Plan) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Return the tables that a release has, each with its columns that do not name a count."""
+    simulation = certificate.simulation
+    ends = interval_columns(simultaneous=plan.accuracy.simultaneous)
+    truth = ("truth",) if simulation is not None and simulation.with_truth else ()
+    own = {files.TABLE: ("value", *ends, *truth)}
+    return own | ({files.MEASUREMENTS: COLUMNS} if plan.release.measurements else {})
+
+
+def _read(
+    place: Path,
+    certificate: Certificate,
+    plan: Plan,
+    names: tuple[str, str],
+    own: Mapping[tuple[str, str], tuple[str, ...]],
+) -> FileTable:
+    table = files.read_table(place, names)
+    check_columns(certificate, plan, names[1], table.columns, own[names])
+    check_sizes(names[1], table)
+    return table
+
+
+def check_columns(
+    certificate: Certificate, plan: Plan, name: str, columns: Columns, own: Sequence[str]
+) -> None:
+    """Refuse columns that the plan does not give."""
+    stamped = certificate.simulation is not None
+    expected = columns_of(plan.place_names, own, readings=plan.reading_columns, stamped=stamped)
+    if columns != expected:
+        raise ReleaseError(
+            f"{name} has the columns {_named(columns)}; the plan gives {_named(expected)}."
+        )
+
+
+def check_sizes(name: str, table: FileTable) -> None:
+    """Refuse counts that are too large for any number of rows."""
+    for column in _counts(table, "value", "truth", "measurement"):
+        found = table.numbers(column)
+        # the least integer of 64 bits has no positive counterpart
+        if ((found.values > _MOST) | (found.values < -_MOST)).any():
+            raise ReleaseError(
+                f"{name} has a {column} beyond 2^53, which no count of rows comes near; get "
+                "a fresh copy of the release."
+            )
+
+
+def check_values(plan: Plan, table: FileTable) -> None:
+    """Refuse rows below another root than the plan's, and rows without a count."""
     if set(table.texts(plan.place_names[0]).words) != {plan.hierarchy.root}:
         raise ReleaseError(
             f"a row of {files.PARQUET} does not start at the plan's root; get a fresh copy of "
             "the release."
         )
-    if not all(table.numbers(name).known.all() for name in ("value", *truth)):
+    if not all(table.numbers(name).known.all() for name in _counts(table, "value", "truth")):
         raise ReleaseError(
             f"{files.PARQUET} has a row without a value; get a fresh copy of the release."
         )
-    measured = None
-    if plan.release.measurements:
-        measured = _read(place, plan, files.MEASUREMENTS, COLUMNS, stamped=stamped)
-        keys = [name for name, _ in table.columns]
-        keys = keys[: keys.index("value")]
-        if len(measured) != len(table) or any(
-            different(measured[name], table[name]).any() for name in keys
-        ):
-            raise ReleaseError(
-                f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
-                "order; get a fresh copy of the release."
-            )
-    values = np.asarray(table.numbers("value").values, dtype=np.int64)
-    return Release(place, certificate, plan, domain, values, table, measured)
 
 
-def _read(
-    place: Path, plan: Plan, names: tuple[str, str], own: Sequence[str], *, stamped: bool
-) -> FileTable:
-    """Read a table; refuse columns that the plan does not give."""
-    table = files.read_table(place, names)
-    expected = columns_of(plan.place_names, own, readings=plan.reading_columns, stamped=stamped)
-    if table.columns != expected:
-        raise ReleaseError(
-            f"{names[1]} has the columns {_named(table.columns)}; the plan gives "
-            f"{_named(expected)}."
-        )
-    for column in {"value", "truth", "measurement"} & {*own}:
-        found = table.numbers(column)
-        # the least integer of 64 bits has no positive counterpart
-        if ((found.values > _MOST) | (found.values < -_MOST)).any():
-            raise ReleaseError(
-                f"{names[1]} has a {column} beyond 2^53, which no count of rows comes near; get "
-                "a fresh copy of the release."
-            )
-    return table
+def check_nodes(table: FileTable, measured: FileTable) -> None:
+    """Refuse measurements of other nodes than those of the table, or in another order."""
+    keys = [name for name, _ in table.columns]
+    keys = keys[: keys.index("value")]
+    if len(measured) != len(table) or any(
+        different(measured[name], table[name]).any() for name in keys
+    ):
+        raise other_nodes()
+
+
+def other_nodes() -> ReleaseError:
+    """Return the error for measurements of other nodes than those of the table."""
+    return ReleaseError(
+        f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its order; "
+        "get a fresh copy of the release."
+    )
+
+
+def _counts(table: FileTable, *names: str) -> list[str]:
+    return [name for name, kind in table.columns if name in names and kind == "BIGINT"]
 
 
 def _named(columns: Columns) -> str:

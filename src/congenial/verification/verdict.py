@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import numpy as np
 
 from congenial import __version__
-from congenial.domain.workload import Workload
-from congenial.errors import CongenialError, PlanError, ReleaseError
-from congenial.imaging.following import follows
-from congenial.imaging.top_down import TopDown
-from congenial.imaging.update import Imaged
+from congenial.errors import CongenialError, ReleaseError
 from congenial.inference.best_table import GAP, REFUSED, BestTable
 from congenial.inference.splits.empirical_bayes import LevelSplits
 from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
-from congenial.plan.cross_table import comparison
-from congenial.plan.plan import Plan, bounds_by_node
+from congenial.plan.plan import Plan
 from congenial.randomness import seeded
 from congenial.releases import directory as files
-from congenial.releases.accuracy import ByPosterior, margins
+from congenial.releases.accuracy import margins
 from congenial.releases.certificate import (
     Certificate,
     check_debit,
@@ -31,11 +28,10 @@ from congenial.releases.certificate import (
     read_certificate,
     stated_plan,
 )
-from congenial.releases.file_table import FileTable, different
+from congenial.releases.file_table import FileTable
 from congenial.releases.format_1 import FORMAT_1
-from congenial.releases.intervals import Intervals, as_likely, intervals, state
-from congenial.releases.measurements import measurement_columns
-from congenial.releases.model import Model, claim
+from congenial.releases.intervals import intervals, state
+from congenial.releases.model import claim
 from congenial.releases.reading import Release, read_files
 from congenial.releases.sentences import unprotected_texts
 from congenial.releases.specification import (
@@ -47,10 +43,23 @@ from congenial.releases.specification import (
 )
 from congenial.types import IntArray
 from congenial.verification.checks import TOLERANCE, Check, compare, judged
+from congenial.verification.parts import read_in_parts
+from congenial.verification.pieces import (
+    FOLLOWS,
+    INTERVALS,
+    MEASURED,
+    SEED,
+    Piece,
+    Plain,
+    check_image,
+    check_noise,
+    check_stamp,
+    measurements_in,
+    plain,
+    same_intervals,
+)
 from congenial.wording import joined, show
 
-# Seed for the ties that `verify` breaks when it repeats imaging.
-_SEED = 0
 # Largest relative difference between a stated prior and the fitted one. Rounding on another machine
 # changes a fit by less than 1e-7.
 _PRIOR = 1e-3
@@ -60,6 +69,7 @@ def verify(
     directory: str | Path,
     *,
     ledger: str | Path | None = None,
+    parts: str | None = None,
     notify: Callable[[str], None] | None = None,
 ) -> tuple[Check, ...]:
     """Check the files, the numbers and the claims of a release, without its confidential rows.
@@ -71,6 +81,10 @@ def verify(
     ledger : path, optional
         The ledger of the release; by default the one that its plan names, if it is beside the
         release.
+    parts : str, optional
+        A level of the plan. What lies below each of its nodes is read and checked by itself, so
+        that memory holds one such part at a time. By default, `verify` chooses a level if the
+        release has more than 2 million counts, and parts are possible. The checks are the same.
     notify : callable, optional
         Called with the name of each check as it ends.
 
@@ -83,6 +97,8 @@ def verify(
     ------
     ReleaseError
         If there is no such directory, or a file in it cannot be read.
+    PlanError
+        If `parts` is no level at which the release could have been cut, as of `congenial.release`.
 
     Notes
     -----
@@ -102,7 +118,7 @@ def verify(
     place = files.release_directory(directory)
     try:
         found = []
-        for check in _checks(place, ledger):
+        for check in _checks(place, ledger, parts):
             found.append(check)
             if notify is not None:
                 notify(f"checked: {check.name}")
@@ -114,7 +130,7 @@ def verify(
         ) from error
 
 
-def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
+def _checks(place: Path, ledger: str | Path | None, parts: str | None) -> Iterator[Check]:
     missing = [n for n in files.ALWAYS if not (place / n).is_file()]
     strange = files.strangers(place)
     text = "the certificate, CSV and Parquet files are there, and nothing else but a report"
@@ -138,31 +154,29 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
         return
     yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
     try:
-        release = read_files(place, certificate, plan)
-        rows = _compared(release, release.rows, files.CSV)
-        of_measurements = None
-        if release.measured is not None:
-            of_measurements = _compared(release, release.measured, files.MEASUREMENTS_CSV)
+        read = read_in_parts(place, certificate, plan, parts) or _read_at_once(
+            place, certificate, plan
+        )
     except ReleaseError as error:
         yield Check("table", False, str(error))
         return
-    yield Check("table", True, _listed(release))
+    found = read.plain
+    yield Check("table", True, _listed(plan, found))
     differ = "the two files have different rows, or a value that is not an integer"
-    yield judged("CSV and Parquet", rows.same, "both files have the same rows", differ)
-    yield _leaves(release)
-    others = f"{rows.not_integers} values of the CSV file are not integers"
-    yield judged("integers", not rows.not_integers, "every value is an integer", others)
-    yield _additive(release)
-    yield _bounds(release)
-    yield _measurement_files(place, release)
+    yield judged("CSV and Parquet", read.csv.same, "both files have the same rows", differ)
+    yield _leaves(found)
+    others = f"{read.csv.not_integers} values of the CSV file are not integers"
+    yield judged("integers", not read.csv.not_integers, "every value is an integer", others)
+    yield _additive(plan, found)
+    yield _bounds(plan, found)
+    yield _measurement_files(place, plan)
     try:
-        least = release.mechanism.error_bound
-        found = specify(release.model, claim(release.model, certificate.guarantee.numerical_error))
+        least, claims = read.specified()
     except CongenialError as error:
         yield Check("guarantee", False, f"none follows from the plan: {error}")
         return
-    yield from _claims(certificate, found)
-    yield _budget(plan, found.guarantee)
+    yield from _claims(certificate, claims)
+    yield _budget(plan, claims.guarantee)
     within = f"{certificate.guarantee.numerical_error:.1e}"
     yield judged(
         "numerical error",
@@ -174,16 +188,14 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     )
     if certificate.ledger is not None or plan.privacy.ledger is not None:
         yield _debit(certificate, plan, ledger or beside(place, plan.privacy.ledger))
-    yield from _measurements(release, of_measurements)
-    yield check_intervals(release)
-    yield _simulation(place, release)
+    yield from read.by_model()
 
 
-def _listed(release: Release) -> str:
+def _listed(plan: Plan, found: Plain) -> str:
     """Say what a release counts, whose rows were compared when it was read."""
-    if not release.plan.counted_tables:
-        return f"{len(release.domain)} nodes, each listed once and under its parent"
-    return f"{len(release.domain)} counts, each listed once: the plan's tables at its places"
+    if not plan.counted_tables:
+        return f"{found.counts} nodes, each listed once and under its parent"
+    return f"{found.counts} counts, each listed once: the plan's tables at its places"
 
 
 def _certificate(certificate: Certificate) -> Check:
@@ -222,91 +234,41 @@ def _plan_hash(certificate: Certificate) -> Check:
     return judged("plan hash", same, text, "the plan changed since the release")
 
 
-def _compared(release: Release, table: FileTable, name: str) -> files.CsvRows:
-    plan = release.plan
-    names, readings = plan.place_names, plan.reading_columns
-    return files.compare_csv(
-        release.directory / name, table, names, release.domain, readings=readings
+def _leaves(found: Plain) -> Check:
+    missing = f"{found.short} branches end before the deepest level, so rows are missing"
+    return judged("levels", not found.short, "every branch reaches the deepest level", missing)
+
+
+def _additive(plan: Plan, found: Plain) -> Check:
+    kind, parts = ("margins", "parts") if plan.counted_tables else ("inner nodes", "children")
+    return judged(
+        "additivity",
+        not found.sums.number,
+        f"all {found.totals} {kind} are the sums of their {parts}",
+        f"{found.sums.path} is not the sum of its {parts}",
     )
 
 
-def _leaves(release: Release) -> Check:
-    tree = release.domain
-    if isinstance(tree, Workload):  # its rows were compared with the plan's when they were read
-        return Check("levels", True, "every place reaches the deepest level")
-    short = int((tree.level[tree.leaves] != len(release.plan.level_names) - 1).sum())
-    missing = f"{short} branches end before the deepest level, so rows are missing"
-    return judged("levels", short == 0, "every branch reaches the deepest level", missing)
-
-
-def _additive(release: Release) -> Check:
-    domain, value = release.domain, release.values
-    sums = domain.sums
-    # values and sums of more parts than fit into 64 bits are split into two parts of 32
-    halves = np.stack([value >> 32, value & (2**32 - 1)])
-    below = np.zeros((2, len(domain)), dtype=np.int64)
-    for half, out in zip(halves, below, strict=True):
-        np.add.at(out, sums.totals[sums.sum_of_part], half[sums.parts])
-    below[0] += below[1] >> 32
-    below[1] &= 2**32 - 1
-    wrong = sums.totals[(below != halves)[:, sums.totals].any(axis=0)]
-    kind, parts = (
-        ("margins", "parts") if isinstance(domain, Workload) else ("inner nodes", "children")
-    )
-    if wrong.size:
-        shown = "/".join(domain.path(int(wrong[0])))
-        return Check("additivity", False, f"{shown} is not the sum of its {parts}")
-    count = np.unique(sums.totals).size
-    return Check("additivity", True, f"all {count} {kind} are the sums of their {parts}")
-
-
-def _bounds(release: Release) -> Check:
+def _bounds(plan: Plan, found: Plain) -> Check:
     """Compare the counts with the plan's bounds, and with each other where it compares tables."""
-    given = release.plan.invariants
+    given = plan.invariants
     if not given.bounded:
         return Check("bounds", True, "the plan asks for none")
-    try:
-        low, high = bounds_by_node(release.plan, release.domain)
-        smaller = _comparisons(release)
-    except PlanError as error:
-        return Check("bounds", False, str(error))
-    values = release.values
+    if found.unfit:
+        return Check("bounds", False, found.unfit)
     for wrong, what in (
-        (np.flatnonzero((values < 0) & given.nonnegative), "values are negative"),
-        (np.flatnonzero((values < low) | (values > high)), "values break a bound of the plan"),
-        (smaller, "values are below those of another table"),
+        (found.negative, "values are negative"),
+        (found.outside, "values break a bound of the plan"),
+        (found.smaller, "values are below those of another table"),
     ):
-        if wrong.size:
-            shown = "/".join(release.domain.path(int(wrong[0])))
-            return Check("bounds", False, f"{wrong.size} {what}, the first at {shown}")
+        if wrong.number:
+            return Check("bounds", False, f"{wrong.number} {what}, the first at {wrong.path}")
     kept = [
         *["no value is negative"] * given.nonnegative,
         *["every value is within the plan's bounds"] * bool(given.at_least or given.at_most),
         *["no count is below the count of another table that it must reach"] * bool(given.as_many),
     ]
     return Check("bounds", True, joined(kept))
-
-
-def _comparisons(release: Release) -> IntArray:
-    """Return the counts that are below those of another table, where the plan forbids it."""
-    plan, domain, wrong = release.plan, release.domain, [np.zeros(0, dtype=np.int64)]
-    if not isinstance(domain, Workload):
-        return wrong[0]
-    for text in plan.invariants.as_many:
-        sides = comparison(text)
-        more, fewer = (_counts_of(domain, plan.place_names[-1], *side) for side in sides)
-        counts = np.append(release.values, 0)  # an impossible cell is entry -1 and counts 0
-        wrong.append(more[counts[more] < counts[fewer]])
-    return np.concatenate(wrong)
-
-
-def _counts_of(domain: Workload, level: str, name: str, values: Mapping[str, str]) -> IntArray:
-    """Entries of a table's counts of some values at every place of a level; -1 for none."""
-    block = domain.block(tuple(values), level, name)
-    labels = [
-        dict(zip(block.margin, block.values(k), strict=True)) for k in range(block.ids.shape[1])
-    ]
-    return block.ids[:, labels.index(dict(values))]
 
 
 def _claims(certificate: Certificate, found: Specification) -> Iterator[Check]:
@@ -354,14 +316,77 @@ def _debit(certificate: Certificate, plan: Plan, ledger: str | Path | None) -> C
     return Check("ledger", kept, text)
 
 
-def _measurement_files(place: Path, release: Release) -> Check:
+def _measurement_files(place: Path, plan: Plan) -> Check:
     """Check that the directory has measurements if, and only if, the plan publishes them."""
-    wanted = release.plan.release.measurements
+    wanted = plan.release.measurements
     if any((place / name).exists() != wanted for name in files.MEASUREMENTS):
         text = "are missing" if wanted else "are there, but the plan publishes none"
         return Check("measurement files", False, f"measurements {text}")
     text = "the files that the plan publishes are there, and no others"
     return Check("measurement files", True, text)
+
+
+@dataclass(frozen=True, eq=False)
+class _ReadAtOnce:
+    """A release of which memory holds all rows."""
+
+    release: Release
+    csv: files.CsvRows
+    measured_csv: files.CsvRows | None
+
+    @cached_property
+    def plain(self) -> Plain:
+        """Facts about the counts that need no model of their noise."""
+        return plain(_piece(self.release))
+
+    def specified(self) -> tuple[float, Specification]:
+        """Return the least numerical error of a draw, and what follows from the plan.
+
+        Raises CongenialError if nothing does.
+        """
+        release = self.release
+        stated = release.certificate.guarantee.numerical_error
+        least = release.mechanism.error_bound
+        return least, specify(release.model, claim(release.model, stated))
+
+    def by_model(self) -> Iterator[Check]:
+        """Yield the checks that need the model of the noise."""
+        release = self.release
+        yield from _measurements(release, self.measured_csv)
+        yield check_intervals(release)
+        simulation, pinned = release.certificate.simulation, np.zeros(1, dtype=np.bool_)
+        if simulation is not None and simulation.with_truth:
+            pinned = release.model.resolved.pinned
+        yield check_stamp(release.directory, release.certificate, pinned, _piece(release))
+
+
+def _read_at_once(place: Path, certificate: Certificate, plan: Plan) -> _ReadAtOnce:
+    """Read all tables of a release, and compare each CSV file with its Parquet file.
+
+    Raises ReleaseError if one cannot be read.
+    """
+    release = read_files(place, certificate, plan)
+    rows = _compared(release, release.rows, files.CSV)
+    if release.measured is None:
+        return _ReadAtOnce(release, rows, None)
+    return _ReadAtOnce(release, rows, _compared(release, release.measured, files.MEASUREMENTS_CSV))
+
+
+def _compared(release: Release, table: FileTable, name: str) -> files.CsvRows:
+    plan = release.plan
+    names, readings = plan.place_names, plan.reading_columns
+    return files.compare_csv(
+        release.directory / name, table, names, release.domain, readings=readings
+    )
+
+
+def _piece(release: Release) -> Piece:
+    """Return all counts of a release."""
+    plan, every = release.plan, np.ones(len(release.domain), dtype=np.bool_)
+    numbers, deepest = np.arange(every.size), len(plan.level_names) - 1
+    return Piece(
+        plan, release.domain, release.rows, release.measured, numbers, every, deepest, bounded=True
+    )
 
 
 def _measurements(release: Release, rows: files.CsvRows | None) -> Iterator[Check]:
@@ -371,39 +396,30 @@ def _measurements(release: Release, rows: files.CsvRows | None) -> Iterator[Chec
         if fitted:
             yield _prior(release)
         return
-    name, model, table = "measurements", release.model, release.measured
     if not rows.same:
-        yield Check(name, False, "the CSV and the Parquet file have different rows")
+        yield Check(MEASURED, False, "the CSV and the Parquet file have different rows")
         return
-    y, pinned = _measured(table), model.resolved.pinned
-    own = measurement_columns(model.mechanism, pinned, y)
-    if any(different(column, table[name]).any() for name, column in own.items()):
-        text = "a measurement is missing, or its noise does not follow from the plan"
-        yield Check(name, False, text)
+    check = check_noise(release.model, _piece(release))
+    yield check
+    if not check.passed:
         return
-    if not (y[pinned] == release.values[pinned]).all():
-        yield Check(name, False, "a count published exactly differs from the table")
-        return
-    yield Check(name, True, "every measurement states the noise that follows from the plan")
+    y = measurements_in(release.measured)
     if fitted:
         yield _prior(release, y)
     yield _follows(release, y)
 
 
 def _follows(release: Release, y: IntArray) -> Check:
-    name, value = "table from measurements", release.values
-    text, other = "the method makes this table, apart from ties broken at random", ""
     try:
         mechanism = release.under_prior
-        if isinstance(mechanism, BestTable):
-            follow = mechanism.follows(y, value, seeded(_SEED))
-            text = f"no table has a smaller expected error e (tolerance: {GAP:.0e} times (1 + e))"
-            other = " with a smaller expected error"
-        else:
-            follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))
+        if not isinstance(mechanism, BestTable):
+            return check_image(cast(Any, mechanism), y, release.values)
+        follow = mechanism.follows(y, release.values, seeded(SEED))
     except CongenialError as error:
-        return Check(name, False, f"no table follows from the measurements: {error}")
-    return judged(name, follow, text, f"the method makes another table{other}")
+        return Check(FOLLOWS, False, f"no table follows from the measurements: {error}")
+    good = f"no table has a smaller expected error e (tolerance: {GAP:.0e} times (1 + e))"
+    false = "the method makes another table with a smaller expected error"
+    return judged(FOLLOWS, follow, good, false)
 
 
 def _prior(release: Release, y: IntArray | None = None) -> Check:
@@ -438,7 +454,7 @@ def _no_prior(release: Release, y: IntArray | None) -> Check:
         text = "none, so the closest table is released; without measurements, nobody can check why"
         return Check(name, True, text)
     try:
-        cast(BestTable, release.mechanism).move(y, seeded(_SEED))
+        cast(BestTable, release.mechanism).move(y, seeded(SEED))
     except REFUSED:
         text = "none: the posterior of these measurements cannot be computed"
         return Check(name, True, text)
@@ -453,15 +469,15 @@ def _no_prior(release: Release, y: IntArray | None) -> Check:
 
 def check_intervals(release: Release) -> Check:
     """Check the intervals of all counts and sums, and the certificate's statement about them."""
-    name, certificate, model = "intervals", release.certificate, release.model
+    name, certificate, model = INTERVALS, release.certificate, release.model
     try:
         known = margins(model, release.mechanism)
     except CongenialError as error:
         return Check(name, False, f"none follow from the plan: {error}")
-    measured = None if release.measured is None else _measured(release.measured)
+    measured = None if release.measured is None else measurements_in(release.measured)
     found = intervals(model, release.mechanism, known, release.values, measured)
     source = found.basis.source
-    if not _same_intervals(model, found, release):
+    if not same_intervals(model, found, _piece(release)):
         text = "an interval does not follow from the published numbers"
         other = certificate.author != __version__
         if other and source in ("inversion", "posterior", "simulation"):
@@ -471,51 +487,3 @@ def check_intervals(release: Release) -> Check:
     if not compare(name, "", state(model, known, found), certificate.accuracy).passed:
         return Check(name, False, "the certificate describes other intervals")
     return Check(name, True, f"every interval follows from the published numbers ({source})")
-
-
-def _same_intervals(model: Model, found: Intervals, release: Release) -> bool:
-    """Whether a table has the intervals found, except for ties of a posterior."""
-    off = {
-        name: np.flatnonzero(different(column, release.rows[name]))
-        for name, column in found.columns.items()
-    }
-    at = np.union1d(off.pop("lower"), off.pop("upper"))
-    if any(nodes.size for nodes in off.values()):
-        return False
-    if not at.size or not isinstance(found.basis, ByPosterior):
-        return not at.size
-    ends = [release.rows.numbers(name) for name in ("lower", "upper")]
-    free = model.domain.is_leaf & ~model.determined
-    if not free[at].all() or not all(end.known[at].all() for end in ends):
-        return False
-    low, high = (np.asarray(end.values[at], dtype=np.int64) for end in ends)
-    return as_likely(model, release.values, at, (low, high), (found.lower[at], found.upper[at]))
-
-
-def _measured(table: FileTable) -> IntArray:
-    """Measurements of all counts, 0 for a count without one."""
-    return np.asarray(table.numbers("measurement").values, dtype=np.int64)
-
-
-def _simulation(place: Path, release: Release) -> Check:
-    certificate = release.certificate
-    marker = place / files.MARKER
-    if certificate.simulation is None:
-        text = "the certificate states none, which no file can prove"
-        false = "a file says that this is a simulation, but the certificate does not"
-        return judged("simulation", not marker.exists(), text, false)
-    shown = [release.rows] + ([] if release.measured is None else [release.measured])
-    stamped = (
-        marker.is_file()
-        and marker.read_bytes() == files.MARKER_TEXT.encode()
-        and all(set(table.texts(files.NOTE).objects()) == {files.STAMP} for table in shown)
-    )
-    if stamped and certificate.simulation.with_truth:
-        pinned = release.model.resolved.pinned
-        truth = release.rows.numbers("truth").values
-        if not (truth[pinned] == release.values[pinned]).all():
-            return Check("simulation", False, "an exact count differs from its true count")
-        if truth.min() < 0 or not release.domain.is_consistent(truth):
-            return Check("simulation", False, "the true counts do not add up, or one is negative")
-    text = f"{files.STAMP}; every part of the release says so"
-    return judged("simulation", stamped, text, "a part of this simulation lacks its stamp")

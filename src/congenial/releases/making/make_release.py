@@ -23,6 +23,7 @@ from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.records import Debit, dataset_of
+from congenial.plan.cut import cut_at
 from congenial.plan.plan import Plan, checked_plan
 from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
@@ -30,7 +31,6 @@ from congenial.releases.accuracy import Margins, margins
 from congenial.releases.atomic_directory import write_aside
 from congenial.releases.certificate import Certificate, certify, write_certificate
 from congenial.releases.intervals import Intervals, intervals, state
-from congenial.releases.making.cut import cut_at
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_files import write_parts
 from congenial.releases.measurements import measurement_columns

@@ -12,16 +12,14 @@ from congenial.domain.tree import Tree
 from congenial.imaging.top_down import TopDown, descending
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
-from congenial.invariants.written import consistent, exactly, nonnegative, resolve_invariant
-from congenial.noise.additive import Additive
-from congenial.noise.law import find_law
 from congenial.randomness import Randomness
 from congenial.releases.accuracy import Margins, margins_of_measured
 from congenial.releases.file_table import Column, every
 from congenial.releases.intervals import intervals
 from congenial.releases.measurements import measurement_columns
-from congenial.releases.model import Model, invariant_of
-from congenial.types import FloatArray, IntArray
+from congenial.releases.model import Model
+from congenial.releases.part_models import below_model
+from congenial.types import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +44,6 @@ class DrawnRows:
         """Return the columns of the table of measurements that do not name a count."""
         model = self.model
         return {**measurement_columns(model.mechanism, model.resolved.pinned, self.measured)}
-
-
-def top_model(model: Model, top: Tree) -> Model:
-    """Return the model of the counts down to the cut."""
-    invariant = invariant_of(model.plan, top)
-    resolved = resolve_invariant(invariant, len(top), top)
-    scales = np.where(resolved.pinned, np.inf, _scales(model)[top.level])
-    mechanism = Additive(find_law(model.plan.privacy.noise)(scales), top)
-    return replace(model, domain=top, mechanism=mechanism, invariant=invariant, resolved=resolved)
 
 
 def check_exact(over: Model, counts: IntArray) -> None:
@@ -87,23 +76,11 @@ def draw_below(
     parents = domain.parents[depth:] - depth
     parents[0] = -1
     tree = Tree.from_parents(parents, domain.names[depth:])
-    scales = _scales(model)[depth + tree.level]
-    scales[0] = np.inf
-    mechanism = Additive(find_law(model.plan.privacy.noise)(scales), tree)
-    asked = consistent(tree) & nonnegative()
-    pinned, free = (
-        resolve_invariant(one, len(tree), tree) for one in (asked & exactly([0]), asked)
-    )
-    image = descending(mechanism, pinned)
+    drawn = below_model(model, depth, tree, tree.roots)
+    image = descending(drawn.mechanism, drawn.resolved)
     measured = np.asarray(image.measure(counts[depth:], rng=rng), dtype=np.int64)
     measured[0] = total  # in the place of the confidential count, which is not exact
-    values = checked_draws(pinned, image.move(measured, rng), measured)
+    values = checked_draws(drawn.resolved, image.move(measured, rng), measured)
     # for readers the node's own count is not exact either
-    part = replace(model, domain=tree, mechanism=mechanism, invariant=asked, resolved=free)
-    found = margins_of_measured(part)
-    return DrawnRows(part, found, counts[depth:], measured, values)
-
-
-def _scales(model: Model) -> FloatArray:
-    """Scale of the noise of each level; inf for one that is not measured."""
-    return np.array([np.inf if each.scale is None else each.scale for each in model.levels])
+    part = below_model(model, depth, tree, tree.roots[:0])
+    return DrawnRows(part, margins_of_measured(part), counts[depth:], measured, values)

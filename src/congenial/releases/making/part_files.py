@@ -3,61 +3,46 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import cast
 
-import msgspec
 import numpy as np
 
 from congenial.accounting.guarantee import Guarantee
 from congenial.data.counts import open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
-from congenial.domain.tree import Path, Tree
+from congenial.domain.tree import Tree
 from congenial.errors import DataError
+from congenial.plan.cut import PARTS, Cut, check_number, check_single
 from congenial.plan.fields import refuse
 from congenial.releases import directory as files
-from congenial.releases.accuracy import LevelAccuracy, compare_level, largest
-from congenial.releases.certificate import Certificate, certify
+from congenial.releases.certificate import certify
 from congenial.releases.file_table import Column, joined
 from congenial.releases.intervals import StatedAccuracy
-from congenial.releases.making.cut import PARTS, Cut, check_top
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_draws import (
     DrawnRows,
     check_exact,
     draw_below,
     draw_top,
+)
+from congenial.releases.model import Model, build_model, claim
+from congenial.releases.part_models import (
+    PartFacts,
+    facts_of,
+    levels_of_all,
+    named_below,
+    of_all,
+    stand_in,
     top_model,
 )
-from congenial.releases.making.stand_in import found_leaf, named_leaves, stand_in
-from congenial.releases.model import Model, build_model, claim
 from congenial.releases.rows import columns_of, key_cells
-from congenial.releases.specification import (
-    LevelNodes,
-    RecordMoves,
-    SumsOfParts,
-    WorstNeighbours,
-    worst_neighbours,
-)
-from congenial.types import IntArray
+from congenial.releases.specification import WorstNeighbours, worst_neighbours
 
 log = logging.getLogger("congenial.releases.making")
-
-
-@dataclass(frozen=True, eq=False)
-class PartFacts:
-    """Facts about one part that the certificate states; its cut node is in the top."""
-
-    nodes: IntArray  # shape (levels,): Number of nodes of each level.
-    inner: int  # Number of nodes with children.
-    margins: tuple[int | None, ...]  # Largest error margin of each level below the cut.
-    odd_names: tuple[str, ...]
-    # Path of each leaf here that the worst neighbours name, by the path of its stand-in.
-    named: Mapping[Path, Path]
 
 
 def write_parts(cut: Cut, order: Order) -> Written:
@@ -72,7 +57,8 @@ def write_parts(cut: Cut, order: Order) -> Written:
             for remark in unweighted(plan, one.known):
                 log.warning("%s", remark)
         top = cast(Tree, rows.domain)
-        check_top(cut, top)
+        check_number(cut, top)
+        check_single(cut, top)
         model = build_model(plan, stand_in(top, cut))
         guarantee = claim(model, _error(model))
         over = top_model(model, top)
@@ -83,7 +69,7 @@ def write_parts(cut: Cut, order: Order) -> Written:
     debit = order.reserve(model, guarantee)
     order.notify(f"drawing the counts down to {cut.level}")
     drawn = draw_top(over, counts, order.randomness)
-    facts = []
+    facts, odd = [], dict.fromkeys(odd_names(top))
     with _tables(cut, order, drawn) as write:
         at = np.flatnonzero(top.level == cut.depth).tolist()
         for number, node in enumerate(at, start=1):
@@ -100,15 +86,15 @@ def write_parts(cut: Cut, order: Order) -> Written:
             part = draw_below(model, cut.depth, domain, inside, total, order.randomness)
             write(node, domain, part)
             facts.append(_facts(cut, domain, part, worst))
+            odd |= dict.fromkeys(odd_names(part.model.domain))
     written = [*files.TABLE, *(files.MEASUREMENTS if plan.release.measurements else ())]
     if order.simulation is not None:
         written.append(files.write_marker(order.place))
     digests = {name: files.sha256(order.place / name) for name in written}
-    levels = _levels(cut, drawn, facts)
+    levels = levels_of_all(plan, top.level, drawn.found.margin, facts)
     accuracy = StatedAccuracy(plan.accuracy.confidence, drawn.found.basis, levels, ())
     made = certify(model, guarantee, digests, accuracy, order.simulation, debit, None)
-    odd = dict.fromkeys((*odd_names(top), *(name for one in facts for name in one.odd_names)))
-    certificate = _of_all(made, top, facts, worst)
+    certificate = of_all(made, top, facts, worst)
     nodes = sum(level.nodes for level in certificate.domain.levels)
     return Written(certificate, debit, nodes, tuple(odd))
 
@@ -200,60 +186,5 @@ def _tables(cut: Cut, order: Order, top: DrawnRows) -> Iterator[WritePart]:
 
 def _facts(cut: Cut, domain: Tree, part: DrawnRows, worst: WorstNeighbours) -> PartFacts:
     tree = cast(Tree, part.model.domain)
-    level = tree.level + cut.depth
-    nodes = np.bincount(level)
-    nodes[cut.depth] = 0
-    found = (largest(part.found.margin[level == d]) for d in range(cut.depth + 1, nodes.size))
-    start = domain.path(cut.depth)
-    leaves = [leaf for leaf in named_leaves(worst) if leaf[: len(start)] == start]
-    return PartFacts(
-        nodes,
-        int((~tree.is_leaf).sum()),
-        tuple(found),
-        odd_names(tree),
-        {leaf: (*start, *found_leaf(tree, leaf[len(start) :])) for leaf in leaves},
-    )
-
-
-def _levels(cut: Cut, top: DrawnRows, facts: Sequence[PartFacts]) -> tuple[LevelAccuracy, ...]:
-    """State the error margins of all levels."""
-    level, out = top.model.domain.level, []
-    for depth, name in enumerate(cut.plan.place_names):
-        each = [one.margins[depth - cut.depth - 1] for one in facts if depth > cut.depth]
-        known = [margin for margin in each if margin is not None]
-        margin = max(known) if each and len(known) == len(each) else None
-        if depth <= cut.depth:
-            margin = largest(top.found.margin[level == depth])
-        out.append(compare_level(cut.plan, name, margin))
-    return tuple(out)
-
-
-def _of_all(
-    made: Certificate, top: Tree, facts: Sequence[PartFacts], worst: WorstNeighbours
-) -> Certificate:
-    """Return a certificate with the numbers and the names of the release's own nodes."""
-    above = np.bincount(top.level, minlength=facts[0].nodes.size)
-    nodes = above + sum(one.nodes for one in facts)
-    inner = int((~top.is_leaf).sum()) + sum(one.inner for one in facts)
-    levels = tuple(
-        LevelNodes(level.name, number, level.published_exactly)
-        for level, number in zip(made.domain.levels, nodes.tolist(), strict=True)
-    )
-    mandates = tuple(
-        SumsOfParts(inner) if isinstance(one, SumsOfParts) else one for one in made.invariants
-    )
-    named: dict[Path | None, Path] = {
-        name: path for one in facts for name, path in one.named.items()
-    }
-    if isinstance(worst, RecordMoves):
-        ends = {"origin": named.get(worst.origin), "destination": named.get(worst.destination)}
-    else:
-        ends = {"node": named.get(worst.node)}
-    return msgspec.structs.replace(
-        made,
-        domain=msgspec.structs.replace(made.domain, levels=levels),
-        invariants=mandates,
-        guarantee=msgspec.structs.replace(
-            made.guarantee, worst_neighbours=msgspec.structs.replace(worst, **ends)
-        ),
-    )
+    named = named_below(tree, 0, domain.path(cut.depth), worst)
+    return facts_of(tree, tree.level + cut.depth, cut.depth, part.found.margin, named)

@@ -83,16 +83,20 @@ def cut_at(plan: Plan, level: str) -> Cut:
     return cut
 
 
-def check_top(cut: Cut, top: Tree) -> None:
-    """Refuse too many parts, and invariants of single nodes that are not named by their paths.
-
-    A shorter name may belong to a node below the cut, too, which is not known yet. A path with as
-    many slashes as the cut has levels may be the path of such a node.
-    """
+def check_number(cut: Cut, top: Tree) -> None:
+    """Refuse too many parts."""
     parts = int((top.level == cut.depth).sum())
     if parts > _MOST:
         text = f"is {cut.level!r}, which makes {parts:,} parts, and the limit is {_MOST:,}"
         refuse(PARTS, text, "cut at a coarser level")
+
+
+def check_single(cut: Cut, top: Tree) -> None:
+    """Refuse invariants of single nodes that are not named by their paths.
+
+    A shorter name may belong to a node below the cut, too, which is not known yet. A path with as
+    many slashes as the cut has levels may be the path of such a node.
+    """
     entries = [(key, name) for key in _KEYS for name in getattr(cut.plan.invariants, key)]
     single = [entry for entry in entries if entry[1] not in cut.plan.place_names]
     paths = {"/".join(top.path(v)[1:]) for v in range(1, len(top))} if single else set()
