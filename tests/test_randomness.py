@@ -12,13 +12,10 @@ import congenial as cg
 from congenial.errors import ArgumentError
 from congenial.randomness import Randomness, derived_key, fresh_key, keyed, resolve
 
-
 KEY = bytes(range(32))
 
 
-@pytest.mark.parametrize(
-    "source", [cg.secure(), cg.seeded(1), keyed(KEY, private=True)], ids=repr
-)
+@pytest.mark.parametrize("source", [cg.secure(), cg.seeded(1), keyed(KEY, private=True)], ids=repr)
 def test_words_are_uniform_64_bit_integers(source):
     words = source.bits(50_000)
     assert isinstance(source, Randomness)

@@ -122,16 +122,6 @@ class FileTable:
         return self[name].objects()
 
 
-def joined(one: Column, other: Column) -> Column:
-    """Return the rows of one column and then those of another with the same words."""
-    if isinstance(one, Texts) and isinstance(other, Texts):
-        return Texts(np.concatenate((one.codes, other.codes)), one.words)
-    if isinstance(one, Texts) or isinstance(other, Texts):
-        raise TypeError("a column of numbers is not joined with one of texts")
-    values: IntArray | FloatArray = np.concatenate((one.values, other.values))  # type: ignore[assignment]
-    return Numbers(values, np.concatenate((one.known, other.known)))
-
-
 def different(one: Column, other: Column) -> BoolArray:
     """Whether each entry differs between two columns, real numbers beyond rounding."""
     if isinstance(one, Texts) and isinstance(other, Texts):

@@ -32,7 +32,7 @@ from congenial.releases.certificate import Certificate, certify, write_certifica
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.making.cut import cut_at
 from congenial.releases.making.order import Order, Written
-from congenial.releases.making.part_files import write_parts
+from congenial.releases.making.part_files import RowsHere, write_parts
 from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.releases.shared_facts import hash_of_shared_facts
@@ -158,7 +158,10 @@ def release(
     with write_aside(out, overwrite) as place:
         reserved = partial(_debit, ledger, base, out)
         order = Order(place, base, frame, randomness, simulation, with_truth, reserved, say)
-        written = _write_at_once(plan, order) if cut is None else write_parts(cut, order)
+        if cut is None:
+            written = _write_at_once(plan, order)
+        else:
+            written = write_parts(cut, order, RowsHere(cut, order))
         write_certificate(place / files.CERTIFICATE, written.certificate)
     log.info("released %d counts", written.nodes)
     made, debit = written.certificate, written.debit

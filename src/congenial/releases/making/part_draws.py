@@ -15,6 +15,7 @@ from congenial.invariants.resolved import checked_draws
 from congenial.invariants.written import consistent, exactly, nonnegative, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.noise.law import find_law
+from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases.accuracy import Margins, margins_of_measured
 from congenial.releases.file_table import Column, every
@@ -52,7 +53,7 @@ def top_model(model: Model, top: Tree) -> Model:
     """Return the model of the counts down to the cut."""
     invariant = invariant_of(model.plan, top)
     resolved = resolve_invariant(invariant, len(top), top)
-    scales = np.where(resolved.pinned, np.inf, _scales(model)[top.level])
+    scales = np.where(resolved.pinned, np.inf, level_scales(model)[top.level])
     mechanism = Additive(find_law(model.plan.privacy.noise)(scales), top)
     return replace(model, domain=top, mechanism=mechanism, invariant=invariant, resolved=resolved)
 
@@ -78,18 +79,19 @@ def _image_of(over: Model) -> TopDown:
 
 
 def draw_below(
-    model: Model, depth: int, domain: Tree, counts: IntArray, total: int, rng: Randomness
+    plan: Plan, scale: FloatArray, domain: Tree, counts: IntArray, total: int, rng: Randomness
 ) -> DrawnRows:
     """Measure and draw the counts below a cut node, which add up to its released count `total`.
 
-    `domain` has the path down to the node and all below it. The node comes first in what is drawn.
+    `domain` has the path down to the node and all below it. `scale` is that of each level below the
+    node. The node comes first in what is drawn.
     """
+    depth = len(plan.hierarchy.levels) - len(scale)
     parents = domain.parents[depth:] - depth
     parents[0] = -1
     tree = Tree.from_parents(parents, domain.names[depth:])
-    scales = _scales(model)[depth + tree.level]
-    scales[0] = np.inf
-    mechanism = Additive(find_law(model.plan.privacy.noise)(scales), tree)
+    scales = np.concatenate(([np.inf], scale))[tree.level]
+    mechanism = Additive(find_law(plan.privacy.noise)(scales), tree)
     asked = consistent(tree) & nonnegative()
     pinned, free = (
         resolve_invariant(one, len(tree), tree) for one in (asked & exactly([0]), asked)
@@ -99,11 +101,11 @@ def draw_below(
     measured[0] = total  # in the place of the confidential count, which is not exact
     values = checked_draws(pinned, image.move(measured, rng), measured)
     # for readers the node's own count is not exact either
-    part = replace(model, domain=tree, mechanism=mechanism, invariant=asked, resolved=free)
+    part = Model(plan, tree, mechanism, asked, free, {})
     found = margins_of_measured(part)
     return DrawnRows(part, found, counts[depth:], measured, values)
 
 
-def _scales(model: Model) -> FloatArray:
-    """Scale of the noise of each level; inf for one that is not measured."""
+def level_scales(model: Model) -> FloatArray:
+    """Return the scale of the noise of each level; inf for one that is not measured."""
     return np.array([np.inf if each.scale is None else each.scale for each in model.levels])

@@ -3,37 +3,45 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import islice
-from typing import cast
+from pathlib import Path
+from typing import Protocol, cast
 
 import msgspec
 import numpy as np
 
 from congenial.accounting.guarantee import Guarantee
-from congenial.data.counts import open_source
+from congenial.data.counts import JointSource, RowSource, open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
-from congenial.domain.tree import Path, Tree
+from congenial.domain.tree import Path as NodePath
+from congenial.domain.tree import Tree
 from congenial.errors import DataError
 from congenial.plan.fields import refuse
+from congenial.plan.plan import Plan
 from congenial.releases import directory as files
 from congenial.releases.accuracy import LevelAccuracy, compare_level, largest
 from congenial.releases.certificate import Certificate, certify
-from congenial.releases.file_table import Column, joined
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.making.cut import PARTS, Cut, check_top
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_draws import (
     DrawnRows,
     check_exact,
-    draw_below,
     draw_top,
+    level_scales,
     top_model,
 )
-from congenial.releases.making.stand_in import found_leaf, named_leaves, stand_in
+from congenial.releases.making.part_rows import (
+    DrawnPart,
+    PartFacts,
+    PartLaw,
+    columns_by_table,
+    draw_part,
+)
+from congenial.releases.making.stand_in import stand_in
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.rows import columns_of, key_cells
 from congenial.releases.specification import (
@@ -48,26 +56,67 @@ from congenial.types import IntArray
 log = logging.getLogger("congenial.releases.making")
 
 
+class PartSource(Protocol):
+    """The rows of a release in parts."""
+
+    def opened(self) -> AbstractContextManager[RowSource | JointSource]:
+        """Open the rows, counted down to the cut."""
+
+    def children(self) -> IntArray:
+        """Return the number of children of each cut node."""
+
+    def drawn(
+        self, law: PartLaw, top: Tree, counts: IntArray, values: IntArray
+    ) -> Iterator[DrawnPart]:
+        """Draw all parts, given the top's counts and released values; in the order of the top."""
+
+
 @dataclass(frozen=True, eq=False)
-class PartFacts:
-    """Facts about one part that the certificate states; its cut node is in the top."""
+class RowsHere:
+    """Rows that are counted in this process, once for each part."""
 
-    nodes: IntArray  # shape (levels,): Number of nodes of each level.
-    inner: int  # Number of nodes with children.
-    margins: tuple[int | None, ...]  # Largest error margin of each level below the cut.
-    odd_names: tuple[str, ...]
-    # Path of each leaf here that the worst neighbours name, by the path of its stand-in.
-    named: Mapping[Path, Path]
+    cut: Cut
+    order: Order
+
+    def _opened(self, plan: Plan, *within: str) -> AbstractContextManager[RowSource | JointSource]:
+        return open_source(plan, base=self.order.base, frame=self.order.frame, within=within)
+
+    def opened(self) -> AbstractContextManager[RowSource | JointSource]:
+        """Open the rows, counted down to the cut."""
+        return self._opened(self.cut.top_plan(self.cut.depth))
+
+    def children(self) -> IntArray:
+        """Return the number of children of each cut node."""
+        with self._opened(self.cut.top_plan(self.cut.depth + 1)) as rows:
+            tree = cast(Tree, rows.domain)
+        found = np.bincount(tree.parents + 1, minlength=len(tree) + 1)[1:]
+        return np.asarray(found[tree.level == self.cut.depth])
+
+    def drawn(
+        self, law: PartLaw, top: Tree, counts: IntArray, values: IntArray
+    ) -> Iterator[DrawnPart]:
+        """Count and draw one part after another."""
+        at = np.flatnonzero(top.level == law.depth).tolist()
+        for number, node in enumerate(at, start=1):
+            self.order.notify(f"part {number:,} of {len(at):,}")
+            with self._opened(law.plan, *top.path(node)[1:]) as rows:
+                domain, inside = cast(Tree, rows.domain), rows.counted.counts
+            if inside[law.depth] != counts[node]:
+                raise DataError(
+                    "the rows changed while they were counted in parts; release a copy of them "
+                    "that nobody changes."
+                )
+            yield draw_part(law, domain, inside, int(values[node]), self.order.randomness)
 
 
-def write_parts(cut: Cut, order: Order) -> Written:
+def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
     """Count, draw and write the top of a release and then its parts; return what it states.
 
     Raises what `release` raises, and DataError if the rows change while they are counted.
     """
     plan = cut.plan
     order.notify(f"counting rows by {cut.level}")
-    with open_source(cut.top_plan(cut.depth), base=order.base, frame=order.frame) as rows:
+    with source.opened() as rows:
         for one in rows.parts:
             for remark in unweighted(plan, one.known):
                 log.warning("%s", remark)
@@ -76,30 +125,22 @@ def write_parts(cut: Cut, order: Order) -> Written:
         model = build_model(plan, stand_in(top, cut))
         guarantee = claim(model, _error(model))
         over = top_model(model, top)
-        _check_free(cut, order, over, model, guarantee)
+        _check_free(cut, source, over, model, guarantee)
         counts = rows.counted.counts
     check_exact(over, counts)
     worst = worst_neighbours(model, guarantee)
     debit = order.reserve(model, guarantee)
     order.notify(f"drawing the counts down to {cut.level}")
     drawn = draw_top(over, counts, order.randomness)
+    scale = tuple(level_scales(model)[cut.depth + 1 :].tolist())
+    law = PartLaw(plan, cut.depth, scale, worst, order.with_truth, order.simulation is not None)
     facts = []
-    with _tables(cut, order, drawn) as write:
+    with _tables(law, order.place, drawn) as write:
         at = np.flatnonzero(top.level == cut.depth).tolist()
-        for number, node in enumerate(at, start=1):
-            order.notify(f"part {number:,} of {len(at):,}")
-            path = top.path(node)[1:]
-            with open_source(plan, base=order.base, frame=order.frame, within=path) as rows:
-                domain, inside = cast(Tree, rows.domain), rows.counted.counts
-            if inside[cut.depth] != counts[node]:
-                raise DataError(
-                    "the rows changed while they were counted in parts; release a copy of them "
-                    "that nobody changes."
-                )
-            total = int(drawn.values[node])
-            part = draw_below(model, cut.depth, domain, inside, total, order.randomness)
-            write(node, domain, part)
-            facts.append(_facts(cut, domain, part, worst))
+        parts = source.drawn(law, top, counts, drawn.values)
+        for node, part in zip(at, parts, strict=True):
+            write(node, part)
+            facts.append(part.facts)
     written = [*files.TABLE, *(files.MEASUREMENTS if plan.release.measurements else ())]
     if order.simulation is not None:
         written.append(files.write_marker(order.place))
@@ -126,7 +167,7 @@ def _error(model: Model) -> float:
     return error
 
 
-def _check_free(cut: Cut, order: Order, over: Model, model: Model, found: Guarantee) -> None:
+def _check_free(cut: Cut, source: PartSource, over: Model, model: Model, found: Guarantee) -> None:
     """Refuse parts in which a count cannot change, or follows from exact counts.
 
     The nodes that stand for a part do not show this: they have several children each.
@@ -141,13 +182,7 @@ def _check_free(cut: Cut, order: Order, over: Model, model: Model, found: Guaran
         )
     top = cast(Tree, over.domain)
     fixed = over.determined & (top.level == cut.depth)
-    if not fixed.any():
-        return
-    plan = cut.top_plan(cut.depth + 1)
-    with open_source(plan, base=order.base, frame=order.frame) as rows:
-        tree = cast(Tree, rows.domain)
-    children = np.bincount(tree.parents + 1, minlength=len(tree) + 1)[1:]
-    if (children[tree.level == cut.depth][fixed[top.level == cut.depth]] < 2).any():
+    if fixed.any() and (source.children()[fixed[top.level == cut.depth]] < 2).any():
         refuse(
             PARTS,
             f"is {cut.level!r}, of which a node is published exactly and has one part, whose count "
@@ -156,63 +191,34 @@ def _check_free(cut: Cut, order: Order, over: Model, model: Model, found: Guaran
         )
 
 
-# Writes the part below a node of the top, given its domain.
-WritePart = Callable[[int, Tree, DrawnRows], None]
+# Writes the part below a node of the top.
+WritePart = Callable[[int, DrawnPart], None]
 
 
 @contextmanager
-def _tables(cut: Cut, order: Order, top: DrawnRows) -> Iterator[WritePart]:
+def _tables(law: PartLaw, place: Path, top: DrawnRows) -> Iterator[WritePart]:
     """Yield a function that appends a part to all tables, after the nodes above it."""
-    names, tree = cut.plan.place_names, cast(Tree, top.model.domain)
-
-    def of(drawn: DrawnRows) -> dict[tuple[str, str], dict[str, Column]]:
-        found = {files.TABLE: drawn.columns(truth=order.with_truth)}
-        if cut.plan.release.measurements:
-            found[files.MEASUREMENTS] = drawn.measurements()
-        return found
-
-    above, written = of(top), set[int]()
+    names, tree = law.plan.place_names, cast(Tree, top.model.domain)
+    above = columns_by_table(top, with_truth=law.with_truth)
+    keys, written = list(key_cells(names, tree, ())), set[int]()
     with ExitStack() as stack:
         writes = {}
         for table, own in above.items():
-            stamped = order.simulation is not None
-            columns = columns_of(names, tuple(own), readings=(), stamped=stamped)
-            writes[table] = stack.enter_context(files.writing(order.place, table, columns))
+            columns = columns_of(names, tuple(own), readings=(), stamped=law.stamped)
+            writes[table] = stack.enter_context(files.writing(place, table, columns))
 
-        def write(node: int, domain: Tree, part: DrawnRows) -> None:
+        def write(node: int, part: DrawnPart) -> None:
             chain = [node]
             while tree.parents[chain[0]] >= 0:
                 chain.insert(0, int(tree.parents[chain[0]]))
             fresh = [v for v in chain if v not in written]
             written.update(fresh)
-            for table, below in of(part).items():
-                own = {
-                    name: joined(
-                        above[table][name].take(np.array(fresh)), column.take(slice(1, None))
-                    )
-                    for name, column in below.items()
-                }
-                keys = key_cells(names, domain, ())
-                writes[table](islice(keys, len(chain) - len(fresh), None), own)
+            for table, append in writes.items():
+                own = {name: column.take(np.array(fresh)) for name, column in above[table].items()}
+                append(files.csv_lines((keys[v] for v in fresh), own, stamped=law.stamped))
+                append(part.lines[table])
 
         yield write
-
-
-def _facts(cut: Cut, domain: Tree, part: DrawnRows, worst: WorstNeighbours) -> PartFacts:
-    tree = cast(Tree, part.model.domain)
-    level = tree.level + cut.depth
-    nodes = np.bincount(level)
-    nodes[cut.depth] = 0
-    found = (largest(part.found.margin[level == d]) for d in range(cut.depth + 1, nodes.size))
-    start = domain.path(cut.depth)
-    leaves = [leaf for leaf in named_leaves(worst) if leaf[: len(start)] == start]
-    return PartFacts(
-        nodes,
-        int((~tree.is_leaf).sum()),
-        tuple(found),
-        odd_names(tree),
-        {leaf: (*start, *found_leaf(tree, leaf[len(start) :])) for leaf in leaves},
-    )
 
 
 def _levels(cut: Cut, top: DrawnRows, facts: Sequence[PartFacts]) -> tuple[LevelAccuracy, ...]:
@@ -232,8 +238,8 @@ def _of_all(
     made: Certificate, top: Tree, facts: Sequence[PartFacts], worst: WorstNeighbours
 ) -> Certificate:
     """Return a certificate with the numbers and the names of the release's own nodes."""
-    above = np.bincount(top.level, minlength=facts[0].nodes.size)
-    nodes = above + sum(one.nodes for one in facts)
+    above = np.bincount(top.level, minlength=len(facts[0].nodes))
+    nodes = above + sum(np.array(one.nodes) for one in facts)
     inner = int((~top.is_leaf).sum()) + sum(one.inner for one in facts)
     levels = tuple(
         LevelNodes(level.name, number, level.published_exactly)
@@ -242,9 +248,7 @@ def _of_all(
     mandates = tuple(
         SumsOfParts(inner) if isinstance(one, SumsOfParts) else one for one in made.invariants
     )
-    named: dict[Path | None, Path] = {
-        name: path for one in facts for name, path in one.named.items()
-    }
+    named: dict[NodePath | None, NodePath] = dict(pair for one in facts for pair in one.named)
     if isinstance(worst, RecordMoves):
         ends = {"origin": named.get(worst.origin), "destination": named.get(worst.destination)}
     else:
