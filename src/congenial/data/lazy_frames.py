@@ -70,7 +70,7 @@ def _backend_of(table: Any) -> str:
 class GroupQuery:
     """The query of a lazy frame that counts its rows, before it runs."""
 
-    frame: nw.LazyFrame[Any]  # Its columns are named k0, k1, ... and so on.
+    frame: nw.LazyFrame[Any] | None  # Columns k0, k1, ...; None where the groups already are.
     columns: Sequence[str]  # Columns of the rows by which it groups: k0, k1, ...
     condition: Condition  # The part of the row filter that is left for DuckDB.
     weight: str | None  # The plan's column of weights, if the engine adds it up.
@@ -79,6 +79,8 @@ class GroupQuery:
     def collect(self, connection: Connection, shown: str) -> Relation:
         """Run the query, once, and open its groups in DuckDB."""
         failed = False
+        if self.frame is None:
+            raise AssertionError("the groups are not there yet")
         try:
             with quiet():
                 found = self.frame.collect()
@@ -87,6 +89,10 @@ class GroupQuery:
             failed = True
         if failed:
             raise DataError(f"{_failing(shown)}.")
+        return self.opened(connection, shown)
+
+    def opened(self, connection: Connection, shown: str) -> Relation:
+        """Open groups that are registered in DuckDB as `groups`."""
         table = describe(connection, self._renamed(), shown, unfit(shown))
         rest = {name: kind for name, kind in table.columns.items() if name != RECORDS}
         return replace(table, columns=rest, weight=identifier(RECORDS))

@@ -54,6 +54,9 @@ from congenial.releases.specification import (
 from congenial.types import IntArray
 
 log = logging.getLogger("congenial.releases.making")
+CHANGED = (
+    "the rows changed while they were counted in parts; release a copy of them that nobody changes."
+)
 
 
 class PartSource(Protocol):
@@ -62,8 +65,8 @@ class PartSource(Protocol):
     def opened(self) -> AbstractContextManager[RowSource | JointSource]:
         """Open the rows, counted down to the cut."""
 
-    def children(self) -> IntArray:
-        """Return the number of children of each cut node."""
+    def children(self, top: Tree) -> IntArray:
+        """Return the number of children of each cut node of the top."""
 
     def drawn(
         self, law: PartLaw, top: Tree, counts: IntArray, values: IntArray
@@ -85,12 +88,15 @@ class RowsHere:
         """Open the rows, counted down to the cut."""
         return self._opened(self.cut.top_plan(self.cut.depth))
 
-    def children(self) -> IntArray:
-        """Return the number of children of each cut node."""
-        with self._opened(self.cut.top_plan(self.cut.depth + 1)) as rows:
+    def children(self, top: Tree) -> IntArray:
+        """Return the number of children of each cut node of the top."""
+        depth = self.cut.depth
+        with self._opened(self.cut.top_plan(depth + 1)) as rows:
             tree = cast(Tree, rows.domain)
-        found = np.bincount(tree.parents + 1, minlength=len(tree) + 1)[1:]
-        return np.asarray(found[tree.level == self.cut.depth])
+        found = np.bincount(tree.parents + 1, minlength=len(tree) + 1)[1:][tree.level == depth]
+        if found.size != (top.level == depth).sum():
+            raise DataError(CHANGED)
+        return np.asarray(found)
 
     def drawn(
         self, law: PartLaw, top: Tree, counts: IntArray, values: IntArray
@@ -102,10 +108,7 @@ class RowsHere:
             with self._opened(law.plan, *top.path(node)[1:]) as rows:
                 domain, inside = cast(Tree, rows.domain), rows.counted.counts
             if inside[law.depth] != counts[node]:
-                raise DataError(
-                    "the rows changed while they were counted in parts; release a copy of them "
-                    "that nobody changes."
-                )
+                raise DataError(CHANGED)
             yield draw_part(law, domain, inside, int(values[node]), self.order.randomness)
 
 
@@ -182,7 +185,7 @@ def _check_free(cut: Cut, source: PartSource, over: Model, model: Model, found: 
         )
     top = cast(Tree, over.domain)
     fixed = over.determined & (top.level == cut.depth)
-    if fixed.any() and (source.children()[fixed[top.level == cut.depth]] < 2).any():
+    if fixed.any() and (source.children(top)[fixed[top.level == cut.depth]] < 2).any():
         refuse(
             PARTS,
             f"is {cut.level!r}, of which a node is published exactly and has one part, whose count "
