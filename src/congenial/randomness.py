@@ -16,8 +16,10 @@ import numpy.typing as npt
 from congenial.errors import ArgumentError
 
 Bits = npt.NDArray[np.uint64]
-# Bytes of a key, and words that one call of SHAKE-256 makes from it.
-_KEY, _BLOCK = 32, 8192
+KEY_BITS = 256
+_KEY = KEY_BITS // 8
+# Words that one call of SHAKE-256 makes from a key.
+_BLOCK = 8192
 # What SHAKE-256 is asked for; no input of one kind is an input of the other.
 _OF_KEYS, _OF_WORDS = b"congenial: key", b"congenial: words"
 

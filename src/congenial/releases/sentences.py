@@ -22,6 +22,7 @@ from congenial.releases.accuracy import (
 )
 from congenial.releases.directory import STAMP
 from congenial.releases.intervals import SumInterval
+from congenial.releases.keyed_draws import whoever_reads
 from congenial.releases.specification import (
     SOURCES,
     AsManyAs,
@@ -113,8 +114,7 @@ def protected(certificate: Statement) -> tuple[str, ...]:
         how = "whether it is in the data at all, and where"
     return (
         f"{what}: {how}. {plain(certificate)}",
-        "The guarantee holds whatever else someone knows or will learn, and however they analyse "
-        "the numbers.",
+        whoever_reads(certificate),
         f"A smaller epsilon hides a record better. Here epsilon is {claim.epsilon:.4g}.",
     )
 

@@ -309,6 +309,17 @@ class Debited(Part, frozen=True):
     delta: str  # The delta debited, in decimal digits.
 
 
+class KeyedDraws(Part, frozen=True):
+    """Present if the parts of the release were drawn on other machines, with words of keys.
+
+    Such words are SHAKE-256 of a key, so the guarantee is a computational one.
+    """
+
+    function: Literal["shake-256"]  # The function that makes words of a key.
+    key_bits: Annotated[int, msgspec.Meta(ge=256)]  # Number of bits of the key.
+    parts: Annotated[int, msgspec.Meta(ge=1)]  # Number of parts, each with a key of its own.
+
+
 class Statement(Part, frozen=True):
     """Everything that a release states, as numbers and kinds."""
 
@@ -334,6 +345,9 @@ class Statement(Part, frozen=True):
     # The prior that the table was made under; null for methods without one, and where the posterior
     # could not be worked out, so that the table is the closest one.
     prior: tuple[LevelAlpha, ...] | None = None
+    # The keys that random words were computed from; null if all come from the operating system, and
+    # for a simulation from its seed.
+    keyed: KeyedDraws | None = None
 
 
 class Specification(Part, frozen=True):

@@ -176,7 +176,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
         yield _debit(certificate, plan, ledger or beside(place, plan.privacy.ledger))
     yield from _measurements(release, of_measurements)
     yield check_intervals(release)
-    yield _simulation(place, release)
+    yield from (*_keyed(certificate), _simulation(place, release))
 
 
 def _listed(release: Release) -> str:
@@ -495,6 +495,20 @@ def _same_intervals(model: Model, found: Intervals, release: Release) -> bool:
 def _measured(table: FileTable) -> IntArray:
     """Measurements of all counts, 0 for a count without one."""
     return np.asarray(table.numbers("measurement").values, dtype=np.int64)
+
+
+def _keyed(certificate: Certificate) -> Iterator[Check]:
+    """Check the number of keys, if any, and say that nothing else about them can be checked."""
+    if certificate.keyed is None:
+        return
+    parts = certificate.keyed.parts
+    named = [level.name for level in certificate.domain.levels[1:-1] if level.nodes == parts]
+    yield judged(
+        "keys",
+        bool(named),
+        f"the certificate states a secret key for each {' or '.join(named)}, which no file proves",
+        f"the certificate states {parts} keys, which is the number of nodes of no inner level",
+    )
 
 
 def _simulation(place: Path, release: Release) -> Check:

@@ -21,6 +21,7 @@ from congenial.domain.tree import Tree
 from congenial.errors import DataError
 from congenial.plan.fields import refuse
 from congenial.plan.plan import Plan
+from congenial.randomness import KEY_BITS
 from congenial.releases import directory as files
 from congenial.releases.accuracy import LevelAccuracy, compare_level, largest
 from congenial.releases.certificate import Certificate, certify
@@ -45,6 +46,7 @@ from congenial.releases.making.stand_in import stand_in
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.rows import columns_of, key_cells
 from congenial.releases.specification import (
+    KeyedDraws,
     LevelNodes,
     RecordMoves,
     SumsOfParts,
@@ -61,6 +63,10 @@ CHANGED = (
 
 class PartSource(Protocol):
     """The rows of a release in parts."""
+
+    @property
+    def keyed(self) -> bool:
+        """Whether the random words of a part follow from a key."""
 
     def opened(self) -> AbstractContextManager[RowSource | JointSource]:
         """Open the rows, counted down to the cut."""
@@ -80,6 +86,7 @@ class RowsHere:
 
     cut: Cut
     order: Order
+    keyed = False
 
     def _opened(self, plan: Plan, *within: str) -> AbstractContextManager[RowSource | JointSource]:
         return open_source(plan, base=self.order.base, frame=self.order.frame, within=within)
@@ -152,7 +159,10 @@ def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
     accuracy = StatedAccuracy(plan.accuracy.confidence, drawn.found.basis, levels, ())
     made = certify(model, guarantee, digests, accuracy, order.simulation, debit, None)
     odd = dict.fromkeys((*odd_names(top), *(name for one in facts for name in one.odd_names)))
-    certificate = _of_all(made, top, facts, worst)
+    certificate = msgspec.structs.replace(
+        _of_all(made, top, facts, worst),
+        keyed=KeyedDraws("shake-256", KEY_BITS, len(facts)) if source.keyed else None,
+    )
     nodes = sum(level.nodes for level in certificate.domain.levels)
     return Written(certificate, debit, nodes, tuple(odd))
 

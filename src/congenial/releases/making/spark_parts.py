@@ -119,6 +119,7 @@ class RowsInSpark:
     order: Order
     spark: Any
     stage: Path
+    keyed = True
     # The file of each part's counts and the number of its node's children, by the node's path.
     found: dict[NodePath, tuple[str, int]] = field(default_factory=dict, repr=False)
 
