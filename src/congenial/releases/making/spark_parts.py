@@ -192,7 +192,7 @@ class RowsInSpark:
             drawing.write_order(number, order)
         self.order.notify(f"drawing {len(at):,} parts in Spark")
         rows = self._run(drawing, len(at))
-        for number, digest in enumerate(_committed(rows, drawing, len(at))):
+        for number, digest in enumerate(committed(rows, drawing, len(at))):
             yield drawing.read(number, digest)
 
     def _run(self, drawing: Drawing, parts: int) -> list[dict[str, Any]]:
@@ -201,7 +201,7 @@ class RowsInSpark:
         def task(batches: Iterable[Any]) -> Iterator[Any]:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield _drawn(drawing, version, number)
+                    yield drawn_on_worker(drawing, version, number)
 
         numbers = self.spark.range(0, parts, 1, parts)
         found = _tried(lambda: numbers.mapInArrow(task, _DRAWN).toArrow(), "draw the parts")
@@ -209,7 +209,7 @@ class RowsInSpark:
         return rows
 
 
-def _drawn(drawing: Drawing, version: str, number: int) -> Any:
+def drawn_on_worker(drawing: Drawing, version: str, number: int) -> Any:
     """Draw one part on a worker; return the digest, or the error that the driver is to raise."""
     import pyarrow as pa
 
@@ -229,7 +229,7 @@ def _drawn(drawing: Drawing, version: str, number: int) -> Any:
     return pa.RecordBatch.from_pylist([row], pa.schema(list(zip(names, kinds, strict=True))))
 
 
-def _committed(rows: list[dict[str, Any]], drawing: Drawing, parts: int) -> list[str]:
+def committed(rows: list[dict[str, Any]], drawing: Drawing, parts: int) -> list[str]:
     """Return the digest of each part; refuse parts that were not drawn in exactly one way."""
     for row in rows:
         if row["error"] is not None:
