@@ -24,11 +24,11 @@ def main(parts: int) -> None:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         with duckdb.connect(config={"memory_limit": "4GB"}) as connection:
-            _write(connection, place, parts)
+            write_rows(connection, place, parts)
             (place / "plan.toml").write_text(TOPDOWN.replace("rows.parquet", "rows-*.parquet"))
             command = [sys.executable, "-m", "congenial.cli", "release", str(place / "plan.toml")]
             used = used_by([*command, "--out", str(place / "out"), "--parts", "county"])
-            wrong = _wrong_sums(connection, place / "out" / "release.parquet")
+            wrong = wrong_sums(connection, place / "out" / "release.parquet")
     click.echo(
         f"{parts * PART:,} counts: {used.ru_maxrss / 1000:,.0f} MB at most, "
         f"{seconds_of(used):,.0f} s of processor time; sums that do not hold, and negative counts: "
@@ -36,7 +36,7 @@ def main(parts: int) -> None:
     )
 
 
-def _write(connection: duckdb.DuckDBPyConnection, place: Path, parts: int) -> None:
+def write_rows(connection: duckdb.DuckDBPyConnection, place: Path, parts: int) -> None:
     """Write all places, and a file of rows for each part: two rows a place, more at the first."""
     names = (
         f"'c' || (i // {PART}) AS county, 't' || (i // 1_000) AS tract, 'b' || i AS block "
@@ -50,7 +50,7 @@ def _write(connection: duckdb.DuckDBPyConnection, place: Path, parts: int) -> No
         connection.execute(f"COPY (SELECT {drawn}) TO '{place}/rows-{part:04}.parquet'")
 
 
-def _wrong_sums(connection: duckdb.DuckDBPyConnection, table: Path) -> int:
+def wrong_sums(connection: duckdb.DuckDBPyConnection, table: Path) -> int:
     """Count the negative counts and those that are not the sum of the counts below."""
     wrong = f"SELECT count(*) FROM '{table}' WHERE value < 0"
     total = connection.execute(wrong).fetchall()[0][0]
