@@ -39,8 +39,8 @@ epsilon = 1.0
 def staged(place, plan, frame, depth, size):
     """Stage the counts of a lazy frame as an engine does; return the summaries and their folder."""
     with open_source(plan, base=place, frame=frame) as rows:
-        groups = replace(rows.groups, frame=None)
-        found = rows.groups.frame.to_native().collect().to_arrow()
+        groups = replace(rows.groups, frame=None, rows=None)
+        found = rows.groups.rows.to_native().collect().to_arrow()
         known, shown = tuple(rows.known), rows.shown
     staging = Staging(plan, place, known, shown, groups, depth, place / "counts")
     staging.folder.mkdir(exist_ok=True)

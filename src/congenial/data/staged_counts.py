@@ -1,7 +1,8 @@
 """Counts of the parts of a release, made and stored where an engine's workers are.
 
-Each worker tallies groups of rows as this process would. Then each part's counts are stored as one
-file. Of a part, one line comes back: the count of its node and the name of its file.
+Each worker tallies rows as this process would, and packs its tally of each part into one cell. So
+the engine moves few rows. Then each part's counts are stored as one file. Of a part, one line comes
+back: the count of its node and the name of its file.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from congenial.data.public_domain import BROKEN, level_columns, open_public
 from congenial.data.sources import Connection, Relation, ask, connect
 from congenial.plan.plan import Plan
 
-# Groups that a worker tallies at a time.
+# Rows that a worker tallies at a time.
 _AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True)
 class Staging:
-    """All that a worker needs to tally groups of rows; it holds no value of a row."""
+    """All that a worker needs to tally rows; it holds no value of a row."""
 
     plan: Plan
     base: Path
     known: Sequence[str]  # Columns of the rows.
     shown: str  # The rows, as messages name them.
-    groups: GroupQuery  # Without its frame.
+    groups: GroupQuery  # Without its frames.
     depth: int  # Of the level of which each node has one part.
     folder: Path  # Directory for the files of counts.
 
@@ -43,20 +44,18 @@ class Staging:
 
     @property
     def tally_schema(self) -> str:
-        """Columns of a tally, as Spark writes a schema."""
-        return self._schema("")
+        """Columns of packed tallies, as Spark writes a schema."""
+        return ", ".join([*(f"{name} string" for name in self.keys), "tally binary"])
 
     @property
     def summary_schema(self) -> str:
         """Columns of a summary, as Spark writes a schema."""
-        return self._schema(", children bigint, file string")
-
-    def _schema(self, more: str) -> str:
         names = ", ".join(f"{name} string" for name in level_columns(self.plan))
-        return f"kept boolean, fate string, {names}, records decimal(38,0){more}"
+        numbers = "records decimal(38,0), children bigint"
+        return f"kept boolean, fate string, {names}, {numbers}, file string"
 
     def tallied(self, batches: Iterable[Any]) -> Iterator[Any]:
-        """Tally Arrow batches of groups, many at a time; yield Arrow tables."""
+        """Tally Arrow batches of rows, many at a time; yield Arrow tables of packed tallies."""
         with connect() as connection:
             public = open_public(connection, self.plan, self.base)
             for table in _gathered(batches):
@@ -67,15 +66,30 @@ class Staging:
                     connection, self.plan, public, self.known, self.shown, relations, left
                 )
                 fill_tally(source, source.needed)
-                names = ", ".join(level_columns(self.plan))
-                yield _arrow(
-                    connection,
-                    f"SELECT kept, fate, {names}, CAST(records AS DECIMAL(38,0)) AS records "
-                    "FROM tally",
-                )
+                yield self._packed(connection)
+
+    def _packed(self, connection: Connection) -> Any:
+        """Pack the table `tally` into one cell for each part, beside the names of the part."""
+        import pyarrow as pa
+
+        names, keys = ", ".join(level_columns(self.plan)), ", ".join(self.keys)
+        whole = _arrow(
+            connection,
+            f"SELECT kept, fate, {names}, CAST(records AS DECIMAL(38,0)) AS records FROM tally "
+            f"ORDER BY {keys}",
+        )
+        sizes = _arrow(
+            connection,
+            f"SELECT {keys}, count(*) AS size FROM tally GROUP BY {keys} ORDER BY {keys}",
+        )
+        cells, begin = [], 0
+        for size in sizes["size"].to_pylist():
+            cells.append(_pack(whole.slice(begin, size)))
+            begin += size
+        return sizes.drop_columns("size").append_column("tally", pa.array(cells, pa.binary()))
 
     def stored(self, rows: Any) -> Any:
-        """Store the tally of one part as a file; return an Arrow table that summarises it.
+        """Store the packed tallies of one part as a file; return an Arrow table that summarises it.
 
         A summary has the counts down to the part's node. Of a deeper name it says whether there is
         one, as an empty text.
@@ -84,7 +98,7 @@ class Staging:
 
         names = list(level_columns(self.plan))
         with connect() as connection:
-            connection.register("part", rows)
+            connection.register("part", _unpacked(rows["tally"]))
             total = "CAST(sum(records) AS DECIMAL(38,0)) AS records FROM part"
             inside = f"SELECT kept, fate, {', '.join(names)}, {total} WHERE kept GROUP BY ALL"
             # a new name each time: an attempt that is repeated leaves the other's file alone
@@ -116,13 +130,32 @@ def _gathered(batches: Iterable[Any]) -> Iterator[Any]:
         yield pa.Table.from_batches(found)
 
 
-def _arrow(connection: Connection, sql: str) -> Any:
-    """Run a query and return its rows as an Arrow table."""
+def _pack(table: Any) -> bytes:
+    """Write an Arrow table as bytes."""
+    import pyarrow as pa
+
+    sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(sink, table.schema, options=options) as stream:
+        stream.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _unpacked(cells: Any) -> Any:
+    """Read packed tallies as one Arrow table."""
+    import pyarrow as pa
+
+    return pa.concat_tables(pa.ipc.open_stream(cell.as_buffer()).read_all() for cell in cells)
+
+
+def _arrow(connection: Connection, sql: str, *, order: str = "") -> Any:
+    """Run a query and return its rows as an Arrow table, ordered by some columns if any."""
     import pyarrow as pa
 
     ask(connection, f"CREATE OR REPLACE TEMP TABLE found AS {sql}", BROKEN)
-    found = connection.sql("SELECT * FROM found").to_arrow_table()
-    return pa.table(found)
+    # a table of DuckDB does not keep the order of its rows
+    sql = f"SELECT * FROM found ORDER BY {order}" if order else "SELECT * FROM found"
+    return pa.table(connection.sql(sql).to_arrow_table())
 
 
 def check_summary(plan: Plan, base: Path, shown: str, summary: Any) -> None:

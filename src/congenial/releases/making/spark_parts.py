@@ -129,18 +129,18 @@ class RowsInSpark:
         cut, order = self.cut, self.order
         with open_source(cut.plan, base=order.base, frame=order.frame) as rows:
             groups = rows.groups if isinstance(rows, RowSource) else None
-            if not isinstance(rows, RowSource) or groups is None or groups.frame is None:
+            if not isinstance(rows, RowSource) or groups is None or groups.rows is None:
                 raise ArgumentError("frame is no dataframe of Spark; give one, or leave `on` out.")
             staging = Staging(
                 cut.plan,
                 order.base.absolute(),
                 tuple(rows.known),
                 rows.shown,
-                replace(groups, frame=None),
+                replace(groups, frame=None, rows=None),
                 cut.depth,
                 self.stage / COUNTS,
             )
-            frame = groups.frame.to_native()
+            frame = groups.rows.to_native()
         plan, known = cut.top_plan(cut.depth), staging.known
         tally = partial(self._staged, staging, frame)
         with open_tallied(plan, order.base, tally, shown=staging.shown, known=known) as top:
