@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
@@ -22,61 +22,54 @@ import duckdb
 from benchmarks.release_in_parts import PART, write_rows, wrong_sums
 from benchmarks.rows.pipeline import TOPDOWN
 
-# Number of prctl that makes this process reap the children of its children, to count their time.
+# Number of prctl that makes orphans of this process's children its own, so that it sees them all.
 _SUBREAPER = 36
+_TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 
 
-def memory_below() -> dict[str, float]:
-    """Return the megabytes of the largest process below this one, by the kind of process."""
-    found: dict[str, float] = {}
-    parents, sizes, kinds = {}, {}, {}
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (place / "stat").read_text().rsplit(")", 1)[1].split()
-            command = (place / "cmdline").read_bytes()
-        except OSError:  # it has ended
-            continue
-        number = int(place.name)
-        parents[number], sizes[number] = int(fields[1]), int(fields[21]) * 4096 / 1e6
-        kinds[number] = "worker" if b"pyspark.daemon" in command else "driver"
-        if command.split(b"\0")[0].endswith(b"java"):
-            kinds[number] = "java"
-    below = {os.getpid()}
-    while more := {p for p, parent in parents.items() if parent in below} - below:
-        below |= more
-    for number in below - {os.getpid()}:
-        if number in sizes:
-            found[kinds[number]] = max(found.get(kinds[number], 0.0), sizes[number])
-    return found
+@dataclass
+class Use:
+    """The use of processors and memory by all processes below this one, sampled while they run."""
+
+    seconds: dict[tuple[int, int], float] = field(default_factory=dict)  # By process and its start.
+    megabytes: dict[str, float] = field(default_factory=dict)  # The largest process of each kind.
+
+    def sample(self) -> None:
+        """Read the use of all processes below this one."""
+        seen = {}
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                fields = (place / "stat").read_text().rsplit(")", 1)[1].split()
+                seen[int(place.name)] = fields, (place / "cmdline").read_bytes()
+            except OSError:  # it has ended
+                continue
+        below = {os.getpid()}
+        while more := {p for p, (own, _) in seen.items() if int(own[1]) in below} - below:
+            below |= more
+        for process in (below & seen.keys()) - {os.getpid()}:
+            fields, command = seen[process]
+            kind = "worker" if b"pyspark.daemon" in command else "driver"
+            kind = "java" if command.split(b"\0")[0].endswith(b"java") else kind
+            self.seconds[process, int(fields[19])] = (int(fields[11]) + int(fields[12])) / _TICKS
+            size = int(fields[21]) * _PAGE / 1e6
+            self.megabytes[kind] = max(self.megabytes.get(kind, 0.0), size)
 
 
-def cost_of(
-    command: list[str], environment: dict[str, str]
-) -> tuple[float, float, dict[str, float]]:
-    """Run a command; return its seconds by the clock and by processors, and its largest memory."""
-    largest: dict[str, float] = {}
-    done = threading.Event()
+def cost_of(command: list[str], environment: dict[str, str]) -> tuple[float, Use]:
+    """Run a command; return its seconds by the clock, and what its processes used."""
+    use, done, begun = Use(), threading.Event(), time.perf_counter()
 
     def watch() -> None:
-        while not done.wait(0.2):
-            for kind, size in memory_below().items():
-                largest[kind] = max(largest.get(kind, 0.0), size)
+        while not done.wait(0.1):
+            use.sample()
 
     thread = threading.Thread(target=watch)
     thread.start()
-    before, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, env=os.environ | environment)
-    clock = time.perf_counter() - clock
-    while True:  # the children of the command, which are ours now that it has ended
-        try:
-            os.wait()
-        except ChildProcessError:
-            break
+    clock = time.perf_counter() - begun
     done.set()
     thread.join()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return clock, used, largest
+    return clock, use
 
 
 @click.command(help="Release PARTS million counts by TopDown in one process and in Spark.")
@@ -98,11 +91,12 @@ def main(parts: int, only: str | None) -> None:
                     continue
                 run = [*command, str(place / name), *more]
                 environment = {"PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell"}
-                clock, used, memory = cost_of(run, environment)
+                clock, use = cost_of(run, environment)
                 wrong = wrong_sums(connection, place / name / "release.parquet")
-                sizes = ", ".join(f"{kind} {size:,.0f} MB" for kind, size in memory.items())
+                sizes = ", ".join(f"{kind} {size:,.0f} MB" for kind, size in use.megabytes.items())
                 click.echo(
-                    f"{parts * PART:,} counts, {name}: {clock:,.0f} s, processors {used:,.0f} s; "
+                    f"{parts * PART:,} counts, {name}: {clock:,.0f} s, processors "
+                    f"{sum(use.seconds.values()):,.0f} s; "
                     f"{sizes}; sums that do not hold, and negative counts: {wrong}"
                 )
 

@@ -20,7 +20,7 @@ KEY_BITS = 256
 _KEY = KEY_BITS // 8
 # Words that one call of SHAKE-256 makes from a key.
 _BLOCK = 8192
-# What SHAKE-256 is asked for; no input of one kind is an input of the other.
+# First bytes of an input of SHAKE-256; no input of one kind is an input of the other.
 _OF_KEYS, _OF_WORDS = b"congenial: key", b"congenial: words"
 
 

@@ -7,6 +7,9 @@ import csv
 import os
 import re
 import socket
+import subprocess
+import sys
+from functools import partial
 
 import duckdb
 import numpy as np
@@ -186,6 +189,23 @@ def test_a_plan_of_a_file_is_read_by_spark(spark, tmp_path):
     make(tmp_path, "again", parts="borough", on=spark, simulate=2, with_truth=True)
     assert [row["truth"] for row in table_of(tmp_path / "out")][:3] == ["79", "43", "31"]
     assert table_of(tmp_path / "again") == table_of(tmp_path / "out")
+
+
+def test_the_command_line_starts_spark_and_draws(tmp_path):
+    make_city(tmp_path, **PARTED)
+    duckdb.sql(f"COPY (FROM '{tmp_path}/rows.csv') TO '{tmp_path}/rows.parquet'")
+    plan = (tmp_path / "plan.toml").read_text().replace("rows.csv", "rows.parquet")
+    (tmp_path / "plan.toml").write_text(plan)
+    command = [sys.executable, "-m", "congenial.cli", "release", "plan.toml", "--out", "out"]
+    run = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    alone = run([*command, "--on", "spark"])
+    assert alone.returncode == 2 and "give --parts LEVEL" in alone.stderr
+    env = {k: v for k, v in os.environ.items() if k != "PYSPARK_PYTHON"}
+    done = run([*command, "--on", "spark", "--parts", "borough"], env=env)
+    assert done.returncode == 0, done.stderr
+    assert "computed from a secret key of 256 bits by SHAKE-256" in done.stdout
+    assert [check for check in verify(tmp_path / "out") if not check.passed] == []
+    assert [path for path in listing(tmp_path) if path.startswith(".")] == []
 
 
 def test_what_drawing_needs_is_refused_before_anything_is_spent(spark, tmp_path):

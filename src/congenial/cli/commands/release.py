@@ -58,6 +58,8 @@ def command(
     Counts the rows, draws the release and writes it as CSV and Parquet, beside a certificate. Each
     release of the same rows costs epsilon again.
     """
+    if on is not None and parts is None:
+        raise click.UsageError("Spark draws releases in parts only; give --parts LEVEL.")
     read = load(plan, rows=True)
     compile_once(read.method.name, quiet=quiet)
     with uninterrupted():
