@@ -29,12 +29,12 @@ def main(parts: int, measurements: bool) -> None:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         with duckdb.connect(config={"memory_limit": "4GB"}) as connection:
-            _write(connection, place, parts)
+            write_rows(connection, place, parts)
             (place / "plan.toml").write_text(plan)
             command = [sys.executable, "-m", "congenial.cli"]
             release = [*command, "release", str(place / "plan.toml"), "--parts", "county"]
             made = used_by([*release, "--out", str(place / "out")])
-            wrong = _wrong_sums(connection, place / "out" / "release.parquet")
+            wrong = wrong_sums(connection, place / "out" / "release.parquet")
         # ends with an error if a check fails
         verified = used_by([*command, "verify", str(place / "out")])
     for step, used in (("release", made), ("verify", verified)):
@@ -45,7 +45,7 @@ def main(parts: int, measurements: bool) -> None:
     click.echo(f"sums that do not hold, and negative counts: {wrong}")
 
 
-def _write(connection: duckdb.DuckDBPyConnection, place: Path, parts: int) -> None:
+def write_rows(connection: duckdb.DuckDBPyConnection, place: Path, parts: int) -> None:
     """Write all places, and a file of rows for each part: two rows a place, more at the first."""
     names = (
         f"'c' || (i // {PART}) AS county, 't' || (i // 1_000) AS tract, 'b' || i AS block "
@@ -59,7 +59,7 @@ def _write(connection: duckdb.DuckDBPyConnection, place: Path, parts: int) -> No
         connection.execute(f"COPY (SELECT {drawn}) TO '{place}/rows-{part:04}.parquet'")
 
 
-def _wrong_sums(connection: duckdb.DuckDBPyConnection, table: Path) -> int:
+def wrong_sums(connection: duckdb.DuckDBPyConnection, table: Path) -> int:
     """Count the negative counts and those that are not the sum of the counts below."""
     wrong = f"SELECT count(*) FROM '{table}' WHERE value < 0"
     total = connection.execute(wrong).fetchall()[0][0]

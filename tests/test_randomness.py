@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 import pytest
 from scipy.stats import chi2
 
 import congenial as cg
 from congenial.errors import ArgumentError
-from congenial.randomness import Randomness, resolve
+from congenial.randomness import Randomness, derived_key, fresh_key, keyed, resolve
+
+KEY = bytes(range(32))
 
 
-@pytest.mark.parametrize("source", [cg.secure(), cg.seeded(1)], ids=repr)
+@pytest.mark.parametrize("source", [cg.secure(), cg.seeded(1), keyed(KEY, private=True)], ids=repr)
 def test_words_are_uniform_64_bit_integers(source):
     words = source.bits(50_000)
     assert isinstance(source, Randomness)
@@ -71,6 +75,51 @@ def test_words_do_not_depend_on_the_sizes_of_requests():
     source = cg.seeded(3)
     parts = np.concatenate([source.bits(k) for k in (1, 2, 3, 5, 7)])
     assert (parts == cg.seeded(3).bits(18)).all()
+
+
+def test_words_of_a_key_are_those_of_shake_256_in_the_places_asked_for():
+    words = keyed(KEY, private=True).bits(20_000)
+    for block in (0, 1, 2):
+        text = b"congenial: words" + KEY + block.to_bytes(8, "little")
+        whole = np.frombuffer(hashlib.shake_256(text).digest(8 * 8192), dtype="<u8")
+        here = words[8192 * block : 8192 * (block + 1)]
+        assert (here == whole[: here.size]).all()
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        sizes = rng.integers(0, 4_000, size=5)
+        source = keyed(KEY, private=True)
+        parts = [source.bits(int(size)) for size in sizes]
+        assert (np.concatenate(parts) == words[: sizes.sum()]).all()
+        assert [part.size for part in parts] == sizes.tolist()
+        assert not any(part.flags.writeable for part in parts)
+
+
+def test_a_derived_key_is_shake_256_of_key_and_context():
+    items = (3).to_bytes(8, "little") + b"abc" + (1).to_bytes(8, "little") + b"d"
+    expected = hashlib.shake_256(b"congenial: key" + KEY + items).digest(32)
+    assert derived_key(KEY, b"abc", b"d") == expected
+    others = [(b"ab", b"cd"), (b"abcd",), (b"abc",), (b"abc", b"d", b""), ()]
+    found = {derived_key(KEY, *context) for context in others} | {expected}
+    assert len(found) == len(others) + 1
+    assert derived_key(KEY[::-1], b"abc", b"d") not in found
+    assert keyed(expected, private=True).bits(4).tobytes() not in found
+
+
+def test_a_key_comes_from_a_source_and_says_whose_it_is():
+    assert fresh_key(cg.seeded(3)) == cg.seeded(3).bits(4).tobytes()
+    assert len({fresh_key(cg.secure()) for _ in range(10)}) == 10
+    assert keyed(KEY, private=True).private and not keyed(KEY, private=False).private
+    source = keyed(KEY, private=True)
+    assert KEY.hex() not in repr(source) and repr(KEY) not in repr(source)
+    assert resolve(source) is source
+
+
+@pytest.mark.parametrize("key", [b"", KEY[:-1], KEY + b"0", "k" * 32, None])
+def test_a_key_of_another_size_is_refused(key):
+    with pytest.raises(ArgumentError, match="32 bytes"):
+        keyed(key, private=True)
+    with pytest.raises(ArgumentError, match="32 bytes"):
+        derived_key(key)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", None, True])

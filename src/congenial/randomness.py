@@ -1,7 +1,12 @@
-"""The only place where randomness enters: operating-system entropy, or a seed for simulations."""
+"""The only place where randomness enters: operating-system entropy, or a seed for simulations.
+
+Words of a key are for draws that may be repeated on another machine. The key itself comes from the
+operating system, or from a seed.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import Protocol, runtime_checkable
 
@@ -11,6 +16,12 @@ import numpy.typing as npt
 from congenial.errors import ArgumentError
 
 Bits = npt.NDArray[np.uint64]
+KEY_BITS = 256
+_KEY = KEY_BITS // 8
+# Words that one call of SHAKE-256 makes from a key.
+_BLOCK = 8192
+# First bytes of an input of SHAKE-256; no input of one kind is an input of the other.
+_OF_KEYS, _OF_WORDS = b"congenial: key", b"congenial: words"
 
 
 @runtime_checkable
@@ -63,6 +74,68 @@ class _Seeded:
         return f"congenial.seeded({self.seed})"
 
 
+class _Keyed:
+    """Words that follow from a key: the same key gives the same words, on every machine.
+
+    Block i of the words is SHAKE-256 of the key and i, so that a word depends on its place alone,
+    not on the sizes of the requests before it.
+    """
+
+    def __init__(self, key: bytes, *, private: bool) -> None:
+        self.private = private
+        self._key = key
+        self._block = 0
+        self._left = np.zeros(0, dtype=np.uint64)
+
+    def bits(self, count: int) -> Bits:
+        found, size = [self._left], self._left.size
+        while size < count:
+            text = _OF_WORDS + self._key + self._block.to_bytes(8, "little")
+            block = hashlib.shake_256(text).digest(8 * _BLOCK)
+            found.append(np.frombuffer(block, dtype="<u8").astype(np.uint64, copy=False))
+            self._block += 1
+            size += _BLOCK
+        words = np.concatenate(found)
+        words.setflags(write=False)  # as secure words
+        self._left = words[count:].copy()
+        return words[:count]
+
+    def __repr__(self) -> str:
+        return "congenial.randomness.keyed(...)"
+
+
+def fresh_key(rng: Randomness) -> bytes:
+    """Return a key of 32 bytes from a source of words."""
+    return rng.bits(_KEY // 8).tobytes()
+
+
+def derived_key(key: bytes, *context: bytes) -> bytes:
+    """Return the key of 32 bytes that belongs to a key and a context; other contexts have others.
+
+    It is SHAKE-256 of the key and of each item of the context with its length.
+    """
+    items = b"".join(len(item).to_bytes(8, "little") + item for item in context)
+    return hashlib.shake_256(_OF_KEYS + _checked(key) + items).digest(_KEY)
+
+
+def keyed(key: bytes, *, private: bool) -> Randomness:
+    """Return the words that follow from a key; `private` says whether the key is a secret.
+
+    Notes
+    -----
+    If the key is uniform and secret, nobody can distinguish the words from uniform ones, unless
+    they can distinguish SHAKE-256 with a secret key from a random function. A release that uses
+    these words states so.
+    """
+    return _Keyed(_checked(key), private=private)
+
+
+def _checked(key: bytes) -> bytes:
+    if not isinstance(key, bytes) or len(key) != _KEY:
+        raise ArgumentError(f"a key has {_KEY} bytes; take one from fresh_key or derived_key.")
+    return key
+
+
 def secure() -> Randomness:
     """Return the operating system's entropy source, the default of every draw.
 
@@ -101,7 +174,7 @@ def resolve(rng: Randomness | None) -> Randomness:
     """Return `rng`, or the secure source where it is None."""
     if rng is None:
         return secure()
-    if not isinstance(rng, _Secure | _Seeded):
+    if not isinstance(rng, _Secure | _Seeded | _Keyed):
         raise ArgumentError(
             f"rng is a {type(rng).__name__}; give congenial.secure() or congenial.seeded(n)."
         )

@@ -12,7 +12,6 @@ from congenial.releases.file_table import (
     Texts,
     different,
     every,
-    joined,
     repeated,
     texts_of,
 )
@@ -46,7 +45,6 @@ def test_columns_come_back_and_differ_where_their_objects_do(seed):
         assert different(column, other).tolist() == expected
         at = rng.permutation(30)[:7]
         assert column.take(at).objects() == [given[v] for v in at]
-        assert joined(column, column.take(at)).objects() == given + [given[v] for v in at]
         assert len(column) == len(given)
 
 
@@ -54,9 +52,8 @@ def test_real_numbers_differ_beyond_rounding_alone():
     one = Numbers(np.array([0.1 + 0.2, 1.0, 5.0]), np.array([True, True, False]))
     two = Numbers(np.array([0.3, 1.0 + 1e-9, 7.0]), np.array([True, True, False]))
     assert different(one, two).tolist() == [False, True, False]
-    for of_both in (different, joined):
-        with pytest.raises(TypeError):
-            of_both(one, texts_of(["a"]))
+    with pytest.raises(TypeError):
+        different(one, texts_of(["a"]))
 
 
 def test_a_table_has_its_columns_by_name():

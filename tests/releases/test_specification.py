@@ -8,6 +8,7 @@ import shutil
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
@@ -16,16 +17,20 @@ from congenial.preview.explanation import as_text, explain
 from congenial.releases import directory as files
 from congenial.releases.certificate import read_certificate
 from congenial.releases.making.make_release import release
-from congenial.releases.sentences import worst_neighbours
+from congenial.releases.sentences import protected, worst_neighbours
 from congenial.releases.specification import (
     PARTS,
     PARTS_OF_GUARANTEE,
     Claim,
+    KeyedDraws,
     NoneNegative,
     PublishedExactly,
     Pure,
     RecordEnters,
+    Simulation,
     Specification,
+    keyed_words,
+    whoever_reads,
 )
 from congenial.verification.verdict import verify
 from support.city import TRIPS, ZONES, make_city
@@ -303,3 +308,17 @@ def test_explain_states_the_worst_pair_before_anything_is_spent(made, tmp_path, 
     assert f"Worst neighbours: {text}" in as_text(told)
     assert f"a privacy loss of {told.guarantee.epsilon:.6g}" in text
     assert "/".join(told.claim.worst_neighbours.origin) in text
+
+
+def test_a_release_says_against_whom_its_guarantee_holds(tmp_path):
+    plan = make_city(tmp_path, method='name = "imaging"')
+    certificate = release(read_plan(plan), tmp_path / "out", base=tmp_path).certificate
+    assert keyed_words(certificate) is None
+    assert "however they analyse" in whoever_reads(certificate)
+    assert "SHAKE" not in certificate.sentence
+    replaced = msgspec.structs.replace(certificate, keyed=KeyedDraws("shake-256", 256, 1200))
+    assert "its 1,200 parts were computed from a secret key of 256 bits" in replaced.sentence
+    assert "cannot distinguish SHAKE-256" in whoever_reads(replaced)
+    assert "however they analyse" not in " ".join(protected(replaced))
+    simulated = msgspec.structs.replace(replaced, simulation=Simulation(1, with_truth=False))
+    assert "from a seed" in simulated.sentence

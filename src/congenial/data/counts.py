@@ -6,7 +6,7 @@ but only the names of the rows' columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +18,7 @@ import numpy as np
 
 from congenial.data.databases import SqliteTable, attach, is_database, is_sqlite, only_one
 from congenial.data.frames import failures, register
-from congenial.data.lazy_frames import KEPT, count_in_place
+from congenial.data.lazy_frames import KEPT, GroupQuery, count_in_place
 from congenial.data.public_domain import (
     BLANK,
     BROKEN,
@@ -96,6 +96,9 @@ class RowSource:
     # The rest of the row filter, if an engine has evaluated a part of it.
     left: Condition | None = None
     within: Sequence[str] = ()  # Names below the root; rows elsewhere are left out.
+    groups: GroupQuery | None = None  # The query that counts the rows in their engine, if any.
+    # Returns rows that are tallied already, as an Arrow table like the table `tally`.
+    tallied: Callable[[], Any] | None = None
 
     @property
     def parts(self) -> tuple[RowSource, ...]:
@@ -105,6 +108,8 @@ class RowSource:
     @cached_property
     def needed(self) -> list[str]:
         """Columns that counting reads; a wrong name in the plan is refused here."""
+        if self.tallied is not None:
+            return []
         return _needed(self.plan, self.public, self.known, self.shown)
 
     @cached_property
@@ -248,7 +253,8 @@ def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any)
         groups = count_in_place(connection, plan, public, wide, needed)
         # the query runs when the rows are first counted, after mistakes of the plan are found
         batches = (groups.collect(connection, shown) for _ in range(1))
-        return RowSource(connection, plan, public, known, shown, batches, groups.condition)
+        left = groups.condition
+        return RowSource(connection, plan, public, known, shown, batches, left, groups=groups)
     table = register(connection, wide.select(needed), needed, shown)
     return RowSource(connection, plan, public, known, shown, [table])
 
@@ -302,20 +308,9 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
 def _count(source: RowSource) -> Counted:
     """Count batches of rows, one after the other, and set the counts on what the plan counts."""
     connection, plan, shown = source.connection, source.plan, source.shown
-    needed, domain = source.needed, source.public_domain
-    columns, public = level_columns(plan), source.public
-    if source.left is not None:
-        public = replace(public, condition=source.left)
-    typed = ", ".join(f"{c} VARCHAR" for c in _counted_by(plan))
-    shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records HUGEINT)"
-    ask(connection, f"CREATE TEMP TABLE tally {shape}", BROKEN)
-    for batch in source.batches:
-        if is_empty(connection, batch, unreadable(batch)):
-            continue
-        kept = {c: kind for c, kind in batch.columns.items() if c in needed or c == KEPT}
-        used = with_types(replace(batch, columns=kept), plan.data.types or {})
-        _tally(connection, plan, public, used, source.within)
-    _check_tally(connection, plan, shown, some=not source.within)
+    needed, domain, columns = source.needed, source.public_domain, level_columns(plan)
+    fill_tally(source, needed)
+    check_tally(connection, plan, shown, some=not source.within)
     if domain is None:
         ask(
             connection,
@@ -336,6 +331,29 @@ def _count(source: RowSource) -> Counted:
     counts = domain.roll_up(found).astype(np.int64)
     counts.flags.writeable = False
     return Counted(domain, counts, int(left_out[0][0]))
+
+
+def fill_tally(source: RowSource, needed: Collection[str]) -> None:
+    """Count the rows by what the plan counts, into the table `tally`; read the columns `needed`."""
+    connection, plan, public = source.connection, source.plan, source.public
+    if source.left is not None:
+        public = replace(public, condition=source.left)
+    names = _counted_by(plan)
+    typed = ", ".join(f"{c} VARCHAR" for c in names)
+    shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records HUGEINT)"
+    ask(connection, f"CREATE OR REPLACE TEMP TABLE tally {shape}", BROKEN)
+    if source.tallied is not None:
+        connection.register("tallied", source.tallied())
+        used = f"kept, fate, {', '.join(names)}"
+        rows = f"SELECT {used}, sum(records) FROM tallied GROUP BY ALL"
+        ask(connection, f"INSERT INTO tally {rows}", BROKEN)
+        return
+    for batch in source.batches:
+        if is_empty(connection, batch, unreadable(batch)):
+            continue
+        kept = {c: k for c, k in batch.columns.items() if c in needed or c == KEPT}
+        typed_rows = with_types(replace(batch, columns=kept), plan.data.types or {})
+        _tally(connection, plan, public, typed_rows, source.within)
 
 
 def _counted_by(plan: Plan) -> dict[str, str]:
@@ -412,7 +430,7 @@ def _tally(
         )
 
 
-def _check_tally(connection: Connection, plan: Plan, shown: str, *, some: bool) -> None:
+def check_tally(connection: Connection, plan: Plan, shown: str, *, some: bool) -> None:
     """Refuse rows without a key or a level, and no rows if `some` must be; show no row's value."""
     if some and not ask(connection, "SELECT 1 FROM tally LIMIT 1", BROKEN):
         raise DataError(f"{shown} holds no rows; give it at least one.")

@@ -70,7 +70,8 @@ def _backend_of(table: Any) -> str:
 class GroupQuery:
     """The query of a lazy frame that counts its rows, before it runs."""
 
-    frame: nw.LazyFrame[Any]  # Its columns are named k0, k1, ... and so on.
+    frame: nw.LazyFrame[Any] | None  # Columns k0, k1, ...; None where the groups already are.
+    rows: nw.LazyFrame[Any] | None  # The same before the rows are grouped.
     columns: Sequence[str]  # Columns of the rows by which it groups: k0, k1, ...
     condition: Condition  # The part of the row filter that is left for DuckDB.
     weight: str | None  # The plan's column of weights, if the engine adds it up.
@@ -79,6 +80,8 @@ class GroupQuery:
     def collect(self, connection: Connection, shown: str) -> Relation:
         """Run the query, once, and open its groups in DuckDB."""
         failed = False
+        if self.frame is None:
+            raise AssertionError("the groups are not there yet")
         try:
             with quiet():
                 found = self.frame.collect()
@@ -87,6 +90,10 @@ class GroupQuery:
             failed = True
         if failed:
             raise DataError(f"{_failing(shown)}.")
+        return self.opened(connection, shown)
+
+    def opened(self, connection: Connection, shown: str) -> Relation:
+        """Open groups that are registered in DuckDB as `groups`."""
         table = describe(connection, self._renamed(), shown, unfit(shown))
         rest = {name: kind for name, kind in table.columns.items() if name != RECORDS}
         return replace(table, columns=rest, weight=identifier(RECORDS))
@@ -153,14 +160,16 @@ def _written(
     picks = [value.alias(f"k{i}") for i, value in enumerate(values.values())]
     keys = [f"k{i}" for i in range(len(picks))] + flags
     if weight is None:
-        counted = frame.select(*picks, *flags).group_by(*keys).agg(nw.len().alias("records"))
-        return GroupQuery(counted, groups, rest, None, bool(pushed))
+        picked = frame.select(*picks, *flags)
+        counted = picked.group_by(*keys).agg(nw.len().alias("records"))
+        rows = picked.with_columns(nw.lit(1).alias("records"))
+        return GroupQuery(counted, rows, groups, rest, None, bool(pushed))
     frame = _weighted(frame, columns[weight.casefold()].name)
-    grouped = frame.select(*picks, *flags, "whole", "high", "low").group_by(*keys, "whole")
-    added = grouped.agg(nw.col("high").sum(), nw.col("low").sum())
-    return GroupQuery(
-        added.with_columns(nw.col("high", "low").cast(nw.Int64)), groups, rest, weight, bool(pushed)
-    )
+    picked = frame.select(*picks, *flags, "whole", "high", "low")
+    added = picked.group_by(*keys, "whole").agg(nw.col("high").sum(), nw.col("low").sum())
+    wide = nw.col("high", "low").cast(nw.Int64)
+    counted, rows = added.with_columns(wide), picked.with_columns(wide)
+    return GroupQuery(counted, rows, groups, rest, weight, bool(pushed))
 
 
 def _failing(shown: str) -> str:

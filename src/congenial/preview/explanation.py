@@ -350,7 +350,10 @@ def _margins(explanation: Explanation) -> Iterator[str]:
             met = {None: unknown, True: "met", False: "not met"}[level.met]
             yield f"Required at {level.level}: {within} ±{level.required:,g}, {met}."
     if plan.release.measurements:
-        yield "Also published, at no further cost: the noisy counts behind the table, in measurements.csv."
+        yield (
+            "Also published, at no further cost: the noisy counts behind the table, in "
+            "measurements.csv."
+        )
 
 
 def _guarantee(explanation: Explanation) -> Iterator[str]:

@@ -30,7 +30,14 @@ from congenial.releases.directory import CERTIFICATE, STAMP, release_directory
 from congenial.releases.format_1 import FORMAT_1, upgraded
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model
-from congenial.releases.specification import Debited, LevelAlpha, Simulation, Statement, specify
+from congenial.releases.specification import (
+    Debited,
+    LevelAlpha,
+    Simulation,
+    Statement,
+    keyed_words,
+    specify,
+)
 from congenial.wording import reason_of, show
 
 FORMAT = 2
@@ -43,7 +50,8 @@ class Certificate(Statement, frozen=True):
     @property
     def sentence(self) -> str:
         """The guarantee as a sentence; for a simulation it says that nothing is protected."""
-        return sentences.guarantee(self.guarantee, simulated=self.simulation is not None)
+        text = sentences.guarantee(self.guarantee, simulated=self.simulation is not None)
+        return " ".join(filter(None, (text, keyed_words(self))))
 
     @property
     def unprotected(self) -> tuple[str, ...]:

@@ -159,11 +159,11 @@ def write_columns(
     """Write columns of numbers twice, as CSV and from that as Parquet: a row a count."""
     columns = columns_of(level_names, tuple(own), readings=readings, stamped=stamped)
     with writing(directory, names, columns) as write:
-        write(key_cells(level_names, domain, readings), own)
+        write(csv_lines(key_cells(level_names, domain, readings), own, stamped=stamped))
 
 
-# Appends rows: the cells that name each count, and the other columns but a simulation's note.
-Write = Callable[[Iterable[str], Mapping[str, Column]], None]
+# Appends rows as lines of a CSV file.
+Write = Callable[[Iterable[bytes]], None]
 
 
 @contextmanager
@@ -172,9 +172,9 @@ def writing(directory: Path, names: tuple[str, str], columns: Columns) -> Iterat
     apostrophes = False
     with (directory / names[0]).open("wb") as file:
 
-        def write(keys: Iterable[str], own: Mapping[str, Column]) -> None:
+        def write(rows: Iterable[bytes]) -> None:
             nonlocal apostrophes
-            for lines in _lines(keys, _noted(own) if columns[-1][0] == NOTE else own):
+            for lines in rows:
                 apostrophes = apostrophes or b"'" in lines
                 file.write(lines)
 
@@ -203,14 +203,12 @@ def header_of(columns: Columns) -> bytes:
     return (",".join(cell(name) for name, _ in columns) + "\n").encode()
 
 
-def _noted(own: Mapping[str, Column]) -> Mapping[str, Column]:
-    """Add the note of a simulation."""
-    rows = len(next(iter(own.values())))
-    return {**own, NOTE: repeated((STAMP,), np.zeros(rows))}
-
-
-def _lines(keys: Iterable[str], own: Mapping[str, Column]) -> Iterator[bytes]:
-    """Yield the lines of rows, some at a time."""
+def csv_lines(
+    keys: Iterable[str], own: Mapping[str, Column], *, stamped: bool = False
+) -> Iterator[bytes]:
+    """Yield the lines of rows, some at a time: the cells that name each count, and its numbers."""
+    if stamped:
+        own = {**own, NOTE: repeated((STAMP,), np.zeros(len(next(iter(own.values())))))}
     line = ("{}" + ",".join("{}" for _ in own) + "\n").format
     shown = [_as_cells(column) for column in own.values()]
     rows, begin = iter(keys), 0
@@ -294,7 +292,7 @@ def lines_of(
     """Yield the lines of a table in a CSV file from a row on, some at a time."""
     keys = len(columns_of(level_names, (), readings=readings, stamped=False))
     own = {name: table[name].take(slice(begin, None)) for name, _ in table.columns[keys:]}
-    return _lines(islice(key_cells(level_names, domain, readings), begin, None), own)
+    return csv_lines(islice(key_cells(level_names, domain, readings), begin, None), own)
 
 
 def matched(path: Path, begin: int, lines: Iterable[bytes]) -> int:

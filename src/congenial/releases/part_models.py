@@ -108,41 +108,40 @@ def top_model(model: Model, top: Tree) -> Model:
     """Return the model of the counts down to the cut."""
     invariant = invariant_of(model.plan, top)
     resolved = resolve_invariant(invariant, len(top), top)
-    scales = np.where(resolved.pinned, np.inf, _scales(model)[top.level])
+    scales = np.where(resolved.pinned, np.inf, level_scales(model)[top.level])
     mechanism = Additive(find_law(model.plan.privacy.noise)(scales), top)
     return replace(model, domain=top, mechanism=mechanism, invariant=invariant, resolved=resolved)
 
 
-def below_model(model: Model, depth: int, forest: Tree, exact: IntArray) -> Model:
+def below_model(plan: Plan, scale: FloatArray, forest: Tree, exact: IntArray) -> Model:
     """Return the model of the counts below cut nodes, which are the roots of a forest.
 
-    `depth` is their level in the whole release. Those named `exact` are fixed.
+    `scale` is that of each level of the forest. Those counts named `exact` are fixed.
     """
     invariant = consistent(forest) & nonnegative()
     if exact.size:
         invariant = invariant & exactly(exact.tolist())
     resolved = resolve_invariant(invariant, len(forest), forest)
-    scales = np.where(resolved.pinned, np.inf, _scales(model)[depth + forest.level])
-    mechanism = Additive(find_law(model.plan.privacy.noise)(scales), forest)
-    return replace(
-        model, domain=forest, mechanism=mechanism, invariant=invariant, resolved=resolved
-    )
+    scales = np.where(resolved.pinned, np.inf, scale[forest.level])
+    mechanism = Additive(find_law(plan.privacy.noise)(scales), forest)
+    return Model(plan, forest, mechanism, invariant, resolved, {})
 
 
-def _scales(model: Model) -> FloatArray:
-    """Scale of the noise of each level; inf for one that is not measured."""
+def level_scales(model: Model) -> FloatArray:
+    """Return the scale of the noise of each level; inf for one that is not measured."""
     return np.array([np.inf if each.scale is None else each.scale for each in model.levels])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class PartFacts:
     """Facts about one part, or several, that the certificate states; cut nodes are in the top."""
 
-    nodes: IntArray  # shape (levels,): Number of nodes of each level.
+    nodes: tuple[int, ...]  # Number of nodes of each level.
     inner: int  # Number of nodes with children.
-    margins: Mapping[int, int | None]  # Largest error margin of each level below the cut.
-    # Path of each leaf here that the worst neighbours name, by the path of its stand-in.
-    named: Mapping[Path, Path]
+    margins: dict[int, int | None]  # Largest error margin of each level below the cut, by depth.
+    # Path of each leaf here that the worst neighbours name, after the path of its stand-in.
+    named: tuple[tuple[Path, Path], ...]
+    odd_names: tuple[str, ...] = ()  # Sentences about names that could be taken for others.
 
 
 def facts_of(
@@ -155,7 +154,9 @@ def facts_of(
     nodes = np.bincount(level)
     nodes[depth] = 0
     margins = {d: largest(margin[level == d]) for d in range(depth + 1, nodes.size)}
-    return PartFacts(nodes, int((~tree.is_leaf).sum()), margins, named)
+    return PartFacts(
+        tuple(nodes.tolist()), int((~tree.is_leaf).sum()), margins, tuple(named.items())
+    )
 
 
 def named_below(tree: Tree, node: int, path: Path, worst: WorstNeighbours) -> dict[Path, Path]:
@@ -188,7 +189,7 @@ def of_all(made: Stated, top: Tree, facts: Sequence[PartFacts], worst: WorstNeig
     size = len(made.domain.levels)
     nodes = np.bincount(top.level, minlength=size)
     for one in facts:
-        nodes[: one.nodes.size] += one.nodes
+        nodes[: len(one.nodes)] += one.nodes
     inner = int((~top.is_leaf).sum()) + sum(one.inner for one in facts)
     levels = tuple(
         LevelNodes(level.name, number, level.published_exactly)
@@ -201,15 +202,13 @@ def of_all(made: Stated, top: Tree, facts: Sequence[PartFacts], worst: WorstNeig
         made,
         domain=msgspec.structs.replace(made.domain, levels=levels),
         invariants=mandates,
-        guarantee=msgspec.structs.replace(
-            made.guarantee, worst_neighbours=_named(worst, [one.named for one in facts])
-        ),
+        guarantee=msgspec.structs.replace(made.guarantee, worst_neighbours=_named(worst, facts)),
     )
 
 
-def _named(worst: WorstNeighbours, named: Iterable[Mapping[Path, Path]]) -> WorstNeighbours:
+def _named(worst: WorstNeighbours, facts: Iterable[PartFacts]) -> WorstNeighbours:
     """Return the worst neighbours with the names of the release's own leaves."""
-    found: dict[Path | None, Path] = {name: path for one in named for name, path in one.items()}
+    found: dict[Path | None, Path] = dict(pair for one in facts for pair in one.named)
     if isinstance(worst, RecordMoves):
         ends = {"origin": found.get(worst.origin), "destination": found.get(worst.destination)}
     else:

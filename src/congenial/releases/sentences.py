@@ -44,6 +44,7 @@ from congenial.releases.specification import (
     SumsOfParts,
     WholeNumbers,
     WorstNeighbours,
+    whoever_reads,
 )
 from congenial.types import FloatArray
 from congenial.wording import joined, many, on_a_line
@@ -113,8 +114,7 @@ def protected(certificate: Statement) -> tuple[str, ...]:
         how = "whether it is in the data at all, and where"
     return (
         f"{what}: {how}. {plain(certificate)}",
-        "The guarantee holds whatever else someone knows or will learn, and however they analyse "
-        "the numbers.",
+        whoever_reads(certificate),
         f"A smaller epsilon hides a record better. Here epsilon is {claim.epsilon:.4g}.",
     )
 

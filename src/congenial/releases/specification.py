@@ -309,6 +309,17 @@ class Debited(Part, frozen=True):
     delta: str  # The delta debited, in decimal digits.
 
 
+class KeyedDraws(Part, frozen=True):
+    """Present if the parts of the release were drawn on other machines, with words of keys.
+
+    Such words are SHAKE-256 of a key, so the guarantee is a computational one.
+    """
+
+    function: Literal["shake-256"]  # The function that makes words of a key.
+    key_bits: Annotated[int, msgspec.Meta(ge=256)]  # Number of bits of the key.
+    parts: Annotated[int, msgspec.Meta(ge=1)]  # Number of parts, each with a key of its own.
+
+
 class Statement(Part, frozen=True):
     """Everything that a release states, as numbers and kinds."""
 
@@ -334,6 +345,9 @@ class Statement(Part, frozen=True):
     # The prior that the table was made under; null for methods without one, and where the posterior
     # could not be worked out, so that the table is the closest one.
     prior: tuple[LevelAlpha, ...] | None = None
+    # The keys that random words were computed from; null if all come from the operating system, and
+    # for a simulation from its seed.
+    keyed: KeyedDraws | None = None
 
 
 class Specification(Part, frozen=True):
@@ -456,3 +470,23 @@ def _method(model: Model) -> Method:
     if method.name == "posterior":
         return ByBestTable(method.loss)
     return ByTopDown() if method.name == "topdown" else ByConditioning("exact")
+
+
+def keyed_words(certificate: Statement) -> str | None:
+    """Say against whom the guarantee of such a release holds; None for other releases."""
+    if certificate.keyed is None:
+        return None
+    key = "a seed" if certificate.simulation is not None else "a secret key of 256 bits"
+    return (
+        f"The random words of its {certificate.keyed.parts:,} parts were computed from {key} by "
+        "SHAKE-256. So the guarantee holds against everyone who cannot distinguish SHAKE-256 with "
+        "such a key from a random function."
+    )
+
+
+def whoever_reads(certificate: Statement) -> str:
+    """Say what knowledge and work the guarantee withstands."""
+    knows = "The guarantee holds whatever else someone knows or will learn"
+    if certificate.keyed is None:
+        return f"{knows}, and however they analyse the numbers."
+    return f"{knows}. {keyed_words(certificate)}"

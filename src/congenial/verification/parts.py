@@ -37,6 +37,7 @@ from congenial.releases.part_models import (
     PartFacts,
     below_model,
     facts_of,
+    level_scales,
     levels_of_all,
     named_below,
     named_leaves,
@@ -55,7 +56,7 @@ from congenial.releases.reading import (
 )
 from congenial.releases.rows import tree_of
 from congenial.releases.specification import Specification, specify
-from congenial.types import BoolArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 from congenial.verification.checks import Check, compare
 from congenial.verification.pieces import (
     INTERVALS,
@@ -219,6 +220,11 @@ class _Reading:
     # The end of the compared lines in each CSV file, by name; -1 if they differ.
     lines: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def scales(self) -> FloatArray:
+        """Scale of the noise of each level from the cut on."""
+        return level_scales(self.model)[self.cut.depth :]
+
     @classmethod
     def of(cls, place: Path, certificate: Certificate, cut: Cut, tables: Tables) -> _Reading:
         """Read the top, and work out the claims."""
@@ -279,7 +285,7 @@ class _Reading:
                 if found[-1].short:
                     raise _AtOnceError
                 forest = cast(Tree, piece.domain)
-                image = below_model(self.model, cut.depth, forest, forest.roots)
+                image = below_model(cut.plan, self.scales, forest, forest.roots)
                 checks.append(self._checks(piece, below, image, margins))
                 facts.append(self._facts(begin, end, forest, margins))
         compared = [self._compared(name, table) for name, table in self.tables.items()]
@@ -339,7 +345,7 @@ class _Reading:
         if (children[forest.roots[self.lonely[nodes]]] < 2).any():
             raise _AtOnceError
         fixed = forest.roots[self.over.determined[nodes]]
-        model = below_model(self.model, depth, forest, fixed)
+        model = below_model(plan, self.scales, forest, fixed)
         taken = {name: table.take(at) for name, table in rows.items()}
         piece = Piece(
             plan,

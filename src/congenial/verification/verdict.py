@@ -188,6 +188,7 @@ def _checks(place: Path, ledger: str | Path | None, parts: str | None) -> Iterat
     )
     if certificate.ledger is not None or plan.privacy.ledger is not None:
         yield _debit(certificate, plan, ledger or beside(place, plan.privacy.ledger))
+    yield from _keyed(certificate)
     yield from read.by_model()
 
 
@@ -487,3 +488,17 @@ def check_intervals(release: Release) -> Check:
     if not compare(name, "", state(model, known, found), certificate.accuracy).passed:
         return Check(name, False, "the certificate describes other intervals")
     return Check(name, True, f"every interval follows from the published numbers ({source})")
+
+
+def _keyed(certificate: Certificate) -> Iterator[Check]:
+    """Check the number of keys, if any, and say that nothing else about them can be checked."""
+    if certificate.keyed is None:
+        return
+    parts = certificate.keyed.parts
+    named = [level.name for level in certificate.domain.levels[1:-1] if level.nodes == parts]
+    yield judged(
+        "keys",
+        bool(named),
+        f"the certificate states a secret key for each {' or '.join(named)}, which no file proves",
+        f"the certificate states {parts} keys, which is the number of nodes of no inner level",
+    )

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
 import pytest
 
 from congenial.accounting.amounts import amount_of
-from congenial.errors import CongenialError, DataError, PlanError
+from congenial.errors import DataError, PlanError
 from congenial.ledger.debits import read_ledger
 from congenial.ledger.ledger_file import init_ledger
-from congenial.releases import directory as files
 from congenial.verification.verdict import verify
 from support.city import make_city
 from support.part_worlds import make_world
-from support.parts import PARTED, make, table_of
-
-
-def keys_of(place):
-    rows = table_of(place)
-    names = [name for name in rows[0] if name not in ("value", "lower", "upper", "truth", "note")]
-    return [[row[name] for name in names] for row in rows]
-
-
-def stated_in(place):
-    """Return what a certificate states, apart from its time and its files."""
-    found = json.loads((place / files.CERTIFICATE).read_text())
-    return {key: value for key, value in found.items() if key not in ("made", "files")}
+from support.parts import PARTED, keys_of, make, refused, stated_in, table_of
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -44,15 +30,6 @@ def test_random_releases_have_the_rows_and_claims_of_those_made_at_once(seed, tm
     assert [row["truth"] for row in parts] == [row["truth"] for row in whole]
     assert stated_in(tmp_path / "parts") == stated_in(tmp_path / "whole")
     assert [check for check in verify(tmp_path / "parts") if not check.passed] == []
-
-
-def refused(place, out, seed, **options):
-    """Simulate a release with its truth; return why it was refused, empty if it was not."""
-    try:
-        make(place, out, simulate=seed, with_truth=True, **options)
-    except CongenialError as error:
-        return str(error)
-    return ""
 
 
 def test_rows_that_change_between_two_parts_are_refused_and_stay_debited(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,11 @@ if TYPE_CHECKING:
     metavar="LEVEL",
     help="Count, draw and write what lies below each node of LEVEL by itself, to use less memory.",
 )
+@click.option(
+    "--on",
+    type=click.Choice(["spark"]),
+    help="Count and draw the parts on the workers of Spark; needs --parts and Parquet files.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a release that is already there.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
 def command(
@@ -43,6 +49,7 @@ def command(
     simulate: int | None,
     with_truth: bool,
     parts: str | None,
+    on: str | None,
     overwrite: bool,
     quiet: bool,
 ) -> Answer:
@@ -51,11 +58,13 @@ def command(
     Counts the rows, draws the release and writes it as CSV and Parquet, beside a certificate. Each
     release of the same rows costs epsilon again.
     """
+    if on is not None and parts is None:
+        raise click.UsageError("Spark draws releases in parts only; give --parts LEVEL.")
     read = load(plan, rows=True)
     compile_once(read.method.name, quiet=quiet)
     with uninterrupted():
         from congenial.releases.making.make_release import release
-    with progress(quiet=quiet) as notify:
+    with session_of(on) as session, progress(quiet=quiet) as notify:
         made = release(
             read,
             out,
@@ -64,6 +73,7 @@ def command(
             with_truth=with_truth,
             overwrite=overwrite,
             parts=parts,
+            on=session,
             notify=notify,
         )
     stamp = made.certificate.stamp
@@ -80,6 +90,15 @@ def command(
     if quiet:
         return Answer(result, "", notes=notes if stamp is None else (*notes, stamp))
     return Answer(result, "\n".join(_summary(made)), notes=notes)
+
+
+def session_of(on: str | None) -> AbstractContextManager[object | None]:
+    """Return the session to draw on, started only if it is asked for."""
+    if on is None:
+        return nullcontext()
+    from congenial.cli.spark_session import spark_session
+
+    return spark_session()
 
 
 def _notes(made: ReleaseResult) -> Iterator[str]:

@@ -17,7 +17,7 @@ from congenial.accounting.mechanism import Certified, Measuring
 from congenial.data.counts import JointSource, RowSource, open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
-from congenial.errors import LedgerError, ReleaseError
+from congenial.errors import ArgumentError, LedgerError, ReleaseError
 from congenial.imaging.top_down import TopDown
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
@@ -32,7 +32,8 @@ from congenial.releases.atomic_directory import write_aside
 from congenial.releases.certificate import Certificate, certify, write_certificate
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.making.order import Order, Written
-from congenial.releases.making.part_files import write_parts
+from congenial.releases.making.part_files import RowsHere, write_parts
+from congenial.releases.making.spark_parts import rows_in_spark
 from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.releases.shared_facts import hash_of_shared_facts
@@ -87,6 +88,7 @@ def release(
     with_truth: bool = False,
     overwrite: bool = False,
     parts: str | None = None,
+    on: object | None = None,
     notify: Notify | None = None,
 ) -> ReleaseResult:
     """Count the rows of a plan, draw a private release and write it to a directory.
@@ -114,6 +116,10 @@ def release(
         A level of the plan. What lies below each of its nodes is counted, drawn and written by
         itself, so that memory holds one such part at a time; each part reads the rows once. The
         release has the same law, guarantee and files. For TopDown with nonnegative counts.
+    on : pyspark.sql.SparkSession, optional
+        Count and draw the parts on the workers of this session. The rows are a `frame` of Spark, or
+        Parquet files. All workers see the parent of `out` and the plan's files, and have this
+        version of congenial.
     notify : callable, optional
         Called with the name of each step as it begins.
 
@@ -153,12 +159,20 @@ def release(
     randomness = _randomness(simulate, with_truth)
     simulation = None if simulate is None else Simulation(int(simulate), with_truth)
     say, base, out = notify or (lambda _: None), Path(base), Path(out)
+    if on is not None and parts is None:
+        raise ArgumentError("Spark draws releases in parts only; give `parts` a level of the plan.")
     cut = None if parts is None else cut_at(plan, parts)
     ledger = _ledger(plan, base) if simulation is None else None
     with write_aside(out, overwrite) as place:
         reserved = partial(_debit, ledger, base, out)
         order = Order(place, base, frame, randomness, simulation, with_truth, reserved, say)
-        written = _write_at_once(plan, order) if cut is None else write_parts(cut, order)
+        if cut is None:
+            written = _write_at_once(plan, order)
+        elif on is None:
+            written = write_parts(cut, order, RowsHere(cut, order))
+        else:
+            with rows_in_spark(cut, order, on) as rows:
+                written = write_parts(cut, order, rows)
         write_certificate(place / files.CERTIFICATE, written.certificate)
     log.info("released %d counts", written.nodes)
     made, debit = written.certificate, written.debit

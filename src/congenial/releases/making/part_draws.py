@@ -12,6 +12,7 @@ from congenial.domain.tree import Tree
 from congenial.imaging.top_down import TopDown, descending
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
+from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases.accuracy import Margins, margins_of_measured
 from congenial.releases.file_table import Column, every
@@ -19,7 +20,7 @@ from congenial.releases.intervals import intervals
 from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model
 from congenial.releases.part_models import below_model
-from congenial.types import IntArray
+from congenial.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,20 +68,23 @@ def _image_of(over: Model) -> TopDown:
 
 
 def draw_below(
-    model: Model, depth: int, domain: Tree, counts: IntArray, total: int, rng: Randomness
+    plan: Plan, scale: FloatArray, domain: Tree, counts: IntArray, total: int, rng: Randomness
 ) -> DrawnRows:
     """Measure and draw the counts below a cut node, which add up to its released count `total`.
 
-    `domain` has the path down to the node and all below it. The node comes first in what is drawn.
+    `domain` has the path down to the node and all below it. `scale` is that of each level below the
+    node. The node comes first in what is drawn.
     """
+    depth = len(plan.hierarchy.levels) - len(scale)
     parents = domain.parents[depth:] - depth
     parents[0] = -1
     tree = Tree.from_parents(parents, domain.names[depth:])
-    drawn = below_model(model, depth, tree, tree.roots)
-    image = descending(drawn.mechanism, drawn.resolved)
+    levels = np.concatenate(([np.inf], scale))
+    pinned = below_model(plan, levels, tree, tree.roots)
+    image = descending(pinned.mechanism, pinned.resolved)
     measured = np.asarray(image.measure(counts[depth:], rng=rng), dtype=np.int64)
     measured[0] = total  # in the place of the confidential count, which is not exact
-    values = checked_draws(drawn.resolved, image.move(measured, rng), measured)
+    values = checked_draws(pinned.resolved, image.move(measured, rng), measured)
     # for readers the node's own count is not exact either
-    part = below_model(model, depth, tree, tree.roots[:0])
+    part = below_model(plan, levels, tree, tree.roots[:0])
     return DrawnRows(part, margins_of_measured(part), counts[depth:], measured, values)

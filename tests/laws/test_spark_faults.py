@@ -1,0 +1,255 @@
+"""Workers of Spark that die while a release is drawn: the release is the same, or there is none.
+
+A simulation draws from a seed, so that a release with a fault can be compared with one without.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from congenial.errors import ReleaseError
+from congenial.releases import directory as files
+from congenial.verification.verdict import verify
+from support.city import listing, make_city
+from support.parts import PARTED, make
+from support.spark import NEEDS_SPARK, WORKERS, make_session
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed; `make spark` adds it")
+pytestmark = NEEDS_SPARK
+HOME = Path(pyspark.__file__).parent
+PARTS = 12
+# Each part is counted by a task of its own, so that some are left when a worker dies.
+MANY_TASKS = {
+    "spark.sql.shuffle.partitions": str(PARTS),
+    "spark.sql.adaptive.coalescePartitions.enabled": "false",
+}
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory):
+    """A master and two workers of Spark on this machine; yield the folder of the workers' files."""
+    place, port = tmp_path_factory.mktemp("cluster"), free_port()
+    env = os.environ | WORKERS | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(HOME)}
+    env["SPARK_LOCAL_DIRS"] = str(place / "local")
+    master = f"spark://127.0.0.1:{port}"
+    deploy, own = "org.apache.spark.deploy", ["--host", "127.0.0.1", "--webui-port", "0"]
+    started = [[f"{deploy}.master.Master", *own, "--port", str(port)]]
+    for name in ("a", "b"):
+        folder = ["--work-dir", str(place / name), "--cores", "1", "--memory", "1g"]
+        started.append([f"{deploy}.worker.Worker", *own, *folder, master])
+    running = []
+    with (place / "log").open("wb") as log:
+        for arguments in started:
+            command = [str(HOME / "bin" / "spark-class"), *arguments]
+            running.append(subprocess.Popen(command, env=env, stdout=log, stderr=log))
+        wait_for(lambda: (place / "log").read_text().count("Registering worker") == 2)
+        yield place, master
+        for process in running:
+            process.terminate()
+        for process in running:
+            process.wait(30)
+
+
+def wait_for(found, seconds=120.0):
+    """Wait until something is found, and return it."""
+    end = time.monotonic() + seconds
+    while not (result := found()):
+        assert time.monotonic() < end
+        time.sleep(0.002)
+    return result
+
+
+@pytest.fixture(scope="module")
+def cluster(workers):
+    _, master = workers
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in WORKERS.items():
+            patch.setenv(name, value)
+        settings = {"spark.executor.memory": "512m", "spark.executor.cores": "1"}
+        session = make_session(master, **settings, **MANY_TASKS)
+        yield session
+        session.stop()
+
+
+def processes(word):
+    """Return the processes of this user whose command has a word, by number."""
+    found = {}
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            text = (place / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:  # it has ended
+            continue
+        if word in text:
+            found[int(place.name)] = text
+    return found
+
+
+def executors(session):
+    """Return the executors of a session on this machine."""
+    own = session.sparkContext.applicationId
+    return [p for p, text in processes("CoarseGrainedExecutorBackend").items() if own in text]
+
+
+@pytest.fixture
+def town(tmp_path):
+    """Write the rows and the plan of a town of twelve parts."""
+    zones = {zone: f"b{zone % PARTS:02}" for zone in range(PARTS * 300)}
+    make_city(tmp_path, **PARTED, zones=zones, trips={zone: zone % 7 for zone in zones})
+    return tmp_path
+
+
+def frame_of(session, town):
+    read = session.read.option("header", "true").option("inferSchema", "true")
+    return read.csv(str(town / "rows.csv")).repartition(4)
+
+
+def watched(town, folder, count, act):
+    """Start a thread that acts once a folder of the stage holds so many files; return it."""
+
+    def there():
+        return [
+            stage
+            for stage in town.glob(".*.stage")
+            if len([f for f in (stage / folder).glob("*") if "unfinished" not in f.name]) >= count
+        ]
+
+    def run():
+        [stage] = wait_for(there)
+        left.append(PARTS - len(list((stage / folder).glob("*"))))
+        act()
+
+    left = []
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, left
+
+
+def released(place):
+    return {name: (place / name).read_bytes() for name in (*files.TABLE, *files.MEASUREMENTS)}
+
+
+def expected(session, town):
+    """Return the release that is made if nothing fails."""
+    if not (town / "calm").exists():
+        make(town, "calm", parts="borough", on=session, frame=frame_of(session, town), simulate=5)
+    return released(town / "calm")
+
+
+def test_an_executor_that_is_killed_in_each_phase_changes_nothing(cluster, town):
+    calm = expected(cluster, town)
+    for name, folder, count in (
+        ("counting", "counts", 1),
+        ("drawing", "drawn", 1),
+        ("late", "drawn", PARTS - 3),
+    ):
+        wait_for(lambda: len(executors(cluster)) == 2)
+        victim = executors(cluster)[0]
+        thread, left = watched(town, folder, count, lambda pid=victim: os.kill(pid, signal.SIGKILL))
+        make(town, name, parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
+        thread.join()
+        assert left[0] > 0, "the executor was killed after the work was done"
+        assert released(town / name) == calm
+        assert [check for check in verify(town / name) if not check.passed] == []
+    assert [path for path in listing(town) if "stage" in path or "partial" in path] == []
+
+
+def test_lost_shuffle_blocks_are_made_again(cluster, workers, town):
+    calm, lost = expected(cluster, town), []
+
+    def lose():
+        for file in workers[0].rglob("shuffle_*"):
+            file.unlink(missing_ok=True)
+            lost.append(file)
+
+    wait_for(lambda: len(executors(cluster)) == 2)
+    thread, left = watched(town, "counts", 1, lose)
+    make(town, "lost", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
+    thread.join()
+    assert lost and left[0] > 0
+    assert released(town / "lost") == calm
+
+
+def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town):
+    calm = expected(cluster, town)
+
+    def kill_pythons():
+        own, pythons = executors(cluster), processes("pyspark.daemon")
+        for pid in pythons:
+            above = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+            if above in own:
+                os.kill(pid, signal.SIGKILL)
+
+    wait_for(lambda: len(executors(cluster)) == 2)
+    thread, left = watched(town, "drawn", 1, kill_pythons)
+    make(town, "killed", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
+    thread.join()
+    assert left[0] > 0
+    assert released(town / "killed") == calm
+
+
+def test_an_attempt_that_draws_otherwise_fails_the_release(cluster, town):
+    def forge():
+        [stage] = town.glob(".*.stage")
+        (stage / "drawn" / f"0.{'0' * 64}").touch()
+
+    thread, _ = watched(town, "drawn", 1, forge)
+    with pytest.raises(ReleaseError, match="two attempts at a part of the release differ"):
+        make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
+    thread.join()
+    assert not [path for path in listing(town) if "out" in path]
+
+
+def test_retries_that_are_used_up_fail_the_release(cluster, town):
+    def lose():
+        [stage] = town.glob(".*.stage")
+        for file in (stage / "counts").iterdir():
+            file.unlink()
+
+    thread, _ = watched(town, "drawn", 1, lose)
+    with pytest.raises(ReleaseError, match="Spark failed to draw the parts"):
+        make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
+    thread.join()
+    assert not [path for path in listing(town) if "out" in path]
+
+
+@pytest.fixture
+def small_disk(tmp_path_factory):
+    """A disk of 300 KiB, where the system lets this user mount one."""
+    place = tmp_path_factory.mktemp("disk")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(place)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this user may not mount a small disk")
+    yield place
+    subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_full_disk_fails_the_release_and_leaves_nothing(cluster, town, small_disk):
+    from congenial.plan.plan import read_plan
+    from congenial.releases.making.make_release import release
+
+    for filled in (120_000, 240_000):  # the disk is full later or sooner
+        (small_disk / "other").write_bytes(bytes(filled))
+        with pytest.raises(ReleaseError, match=r"Spark failed|cannot be written"):
+            release(
+                read_plan(town / "plan.toml"),
+                small_disk / "out",
+                base=town,
+                parts="borough",
+                on=cluster,
+                frame=frame_of(cluster, town),
+            )
+        assert listing(small_disk) == ["other"]
