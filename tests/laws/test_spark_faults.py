@@ -11,6 +11,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,24 @@ def executors(session):
     return [p for p, text in processes("CoarseGrainedExecutorBackend").items() if own in text]
 
 
+def repeated(session):
+    """Return how many tasks of a session have failed, and how many stages ran again, so far."""
+    tracker = session.sparkContext.statusTracker()
+    jobs = map(tracker.getJobInfo, tracker.getJobIdsForGroup(None))
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    known = [stage for stage in stages if stage is not None]
+    return sum(v.numFailedTasks for v in known), sum(v.currentAttemptId for v in known)
+
+
+def below(parents):
+    """Return the processes of PySpark whose parents are some processes."""
+    found = {}
+    for pid in processes("pyspark.daemon"):
+        with suppress(OSError):  # it has ended
+            found[pid] = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    return [pid for pid, parent in found.items() if parent in parents]
+
+
 @pytest.fixture
 def town(tmp_path):
     """Write the rows and the plan of a town of twelve parts."""
@@ -176,10 +195,11 @@ def test_lost_shuffle_blocks_are_made_again(cluster, workers, town):
             lost.append(file)
 
     wait_for(lambda: len(executors(cluster)) == 2)
+    before = repeated(cluster)
     thread, left = watched(town, "counts", 1, lose)
     make(town, "lost", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
     thread.join()
-    assert lost and left[0] > 0
+    assert lost and left[0] > 0 and repeated(cluster)[1] > before[1]
     assert released(town / "lost") == calm
 
 
@@ -187,17 +207,16 @@ def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town):
     calm = expected(cluster, town)
 
     def kill_pythons():
-        own, pythons = executors(cluster), processes("pyspark.daemon")
-        for pid in pythons:
-            above = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
-            if above in own:
-                os.kill(pid, signal.SIGKILL)
+        daemons = below(executors(cluster))  # Spark's own parents of the processes that draw
+        for pid in below(daemons):
+            os.kill(pid, signal.SIGKILL)
 
     wait_for(lambda: len(executors(cluster)) == 2)
+    before = repeated(cluster)
     thread, left = watched(town, "drawn", 1, kill_pythons)
     make(town, "killed", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
     thread.join()
-    assert left[0] > 0
+    assert left[0] > 0 and repeated(cluster)[0] > before[0]
     assert released(town / "killed") == calm
 
 
