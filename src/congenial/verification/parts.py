@@ -148,7 +148,7 @@ def read_in_parts(
 
 def _cuts(certificate: Certificate, plan: Plan) -> list[Cut]:
     """Return the levels at which a large release may be cut."""
-    if sum(level.nodes for level in certificate.domain.levels) < 2 * ROWS:
+    if sum(level.nodes for level in certificate.domain.levels) <= 2 * ROWS:
         return []
     found = []
     for level in plan.hierarchy.levels[:-1]:
