@@ -24,6 +24,9 @@ FIXED = ADDS_UP & cg.exactly("root")
 BOUNDED = FIXED & cg.nonnegative()
 M = cg.Additive(cg.DiscreteLaplace(2.0), TREE)
 FINE = cg.Additive(cg.DiscreteLaplace(2.0, granularity=0.5), TREE)
+DEEP = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+ON_DEEP = cg.Additive(cg.DiscreteLaplace(2.0), DEEP)
+DEEP_X = DEEP.roll_up(np.array([4, 3, 5, 0]))
 # a square whose rows and columns keep their sums
 SQUARE = np.array([4, 3, 5, 2, 2, 1, 0, 1, 3])
 SUMS = np.concatenate((np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))))
@@ -41,6 +44,9 @@ def high() -> cg.Invariant:
 MADE = {
     "forest": lambda: cg.condition(M, FIXED),
     "forest with bounds": lambda: cg.condition(M, BOUNDED),
+    "parts": lambda: cg.conditioning.condition_by_parts(
+        ON_DEEP, cg.consistent(DEEP) & cg.nonnegative(), 1
+    ),
     "cut set": lambda: cg.condition(ON_CELLS, cg.linear(SUMS, SUMS @ SQUARE)),
     "gibbs": lambda: cg.condition(M, BOUNDED, "gibbs"),
     "rejection": lambda: cg.condition(M, FIXED, "rejection"),
@@ -63,8 +69,7 @@ MADE = {
 
 def data(made: object) -> np.ndarray:
     """Counts of as many nodes as the mechanism has."""
-    n = getattr(made, "mechanism", M).n
-    return X if n == 4 else SQUARE
+    return {4: X, 7: DEEP_X, 9: SQUARE}[getattr(getattr(made, "whole", made), "mechanism", M).n]
 
 
 def deny(monkeypatch: pytest.MonkeyPatch) -> None:

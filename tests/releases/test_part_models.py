@@ -106,7 +106,7 @@ def test_the_largest_margin_of_all_parts_is_stated():
         facts_of(tree, tree.level + 1, 1, np.array([9, *below]), {})
         for below in ([3, 4], [6, 5], [2, UNKNOWN])
     ]
-    assert [one.nodes.tolist() for one in facts] == 3 * [[0, 0, 2]]
+    assert [one.nodes for one in facts] == 3 * [(0, 0, 2)]
     assert [one.inner for one in facts] == [1, 1, 1]
     top = np.array([0, 1, 1, 1]), np.array([0, 7, 8, 7])
     found = levels_of_all(PLAN, *top, facts[:2])
