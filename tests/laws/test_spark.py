@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import socket
 
 import numpy as np
@@ -18,18 +17,10 @@ from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import parse_plan
 from support.pages import ROOT
 from support.random_plans import draw_case, outcome
+from support.spark import NEEDS_SPARK, WORKERS, make_session
 
 pytest.importorskip("pyspark", reason="PySpark is not installed; `make spark` adds it")
-pytestmark = [
-    pytest.mark.skipif(
-        shutil.which("java") is None and "JAVA_HOME" not in os.environ,
-        reason="Java, which Spark runs on, is not installed",
-    ),
-    # PySpark's own, about the libraries beside it
-    pytest.mark.filterwarnings("ignore:.*pandas:FutureWarning"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning:pyspark"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = NEEDS_SPARK
 
 
 @pytest.fixture(scope="module")
@@ -47,26 +38,21 @@ def connect_port():
 @pytest.fixture(scope="module")
 def spark(logs, connect_port):
     """One session with two threads, which writes event logs and also serves Spark Connect."""
-    from pyspark.sql import SparkSession
-
-    settings = {
-        "spark.ui.enabled": "false",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.eventLog.enabled": "true",
-        "spark.eventLog.dir": logs.as_uri(),
-        "spark.eventLog.compress": "false",
-        "spark.eventLog.rolling.enabled": "false",
-        "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(connect_port),
-    }
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
+    with pytest.MonkeyPatch.context() as patch:
+        # Java is started once for all sessions of a process, with these variables
+        for name, value in WORKERS.items():
+            patch.setenv(name, value)
+        session = make_session(
+            **{
+                "spark.eventLog.enabled": "true",
+                "spark.eventLog.dir": logs.as_uri(),
+                "spark.eventLog.compress": "false",
+                "spark.eventLog.rolling.enabled": "false",
+                "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
+                "spark.connect.grpc.binding.address": "127.0.0.1",
+                "spark.connect.grpc.binding.port": str(connect_port),
+            }
+        )
     yield session
     session.stop()
 
