@@ -101,3 +101,11 @@ def test_what_is_sent_to_the_workers_holds_no_key(drawing):
     drawing.write_order(0, ORDER)
     assert KEY not in pickle.dumps(drawing)
     assert KEY in (drawing.stage / ORDERS / "0").read_bytes()
+
+
+def test_an_order_shows_no_count_and_no_key():
+    shown = repr(PartOrder(("Arden",), None, 918273, 645546, KEY))
+    assert "Arden" in shown
+    assert "918273" not in shown
+    assert "645546" not in shown
+    assert repr(KEY) not in shown

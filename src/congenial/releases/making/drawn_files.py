@@ -38,6 +38,10 @@ class PartOrder(msgspec.Struct, frozen=True):
     total: int  # The node's released count.
     key: bytes  # A key of this part alone.
 
+    def __repr__(self) -> str:
+        """Show no count and no key."""
+        return f"PartOrder(path={self.path!r})"
+
 
 class _Content(msgspec.Struct, frozen=True):
     """The first line of a drawn part: the facts about it, and the bytes of each table after it."""
