@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 
 import numpy as np
 import pyarrow as pa
@@ -17,44 +16,10 @@ from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import parse_plan
 from support.pages import ROOT
 from support.random_plans import draw_case, outcome
-from support.spark import NEEDS_SPARK, WORKERS, make_session
+from support.spark import NEEDS_SPARK, events_of
 
 pytest.importorskip("pyspark", reason="PySpark is not installed; `make spark` adds it")
 pytestmark = NEEDS_SPARK
-
-
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory):
-    return tmp_path_factory.mktemp("events")
-
-
-@pytest.fixture(scope="module")
-def connect_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-@pytest.fixture(scope="module")
-def spark(logs, connect_port):
-    """One session with two threads, which writes event logs and also serves Spark Connect."""
-    with pytest.MonkeyPatch.context() as patch:
-        # Java is started once for all sessions of a process, with these variables
-        for name, value in WORKERS.items():
-            patch.setenv(name, value)
-        session = make_session(
-            **{
-                "spark.eventLog.enabled": "true",
-                "spark.eventLog.dir": logs.as_uri(),
-                "spark.eventLog.compress": "false",
-                "spark.eventLog.rolling.enabled": "false",
-                "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-                "spark.connect.grpc.binding.address": "127.0.0.1",
-                "spark.connect.grpc.binding.port": str(connect_port),
-            }
-        )
-    yield session
-    session.stop()
 
 
 PLAN = """
@@ -84,13 +49,6 @@ def place(tmp_path):
     return tmp_path
 
 
-def events(spark, logs):
-    """Read the event log so far."""
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
-    (file,) = (f for f in logs.rglob("*") if f.is_file() and not f.name.startswith("."))
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def test_random_plans_count_as_duckdb_does(spark, tmp_path):
     rng = np.random.default_rng(0)
     for _ in range(int(os.environ.get("CONGENIAL_SPARK_PLANS", "6"))):
@@ -100,11 +58,15 @@ def test_random_plans_count_as_duckdb_does(spark, tmp_path):
         assert outcome(case, tmp_path, frame) == expected, case.plan.data
 
 
-def test_a_frame_of_spark_connect_is_counted(spark, connect_port, tmp_path):
+def events(spark, logs):
+    return [json.loads(line) for line in events_of(spark, logs).splitlines()]
+
+
+def test_a_frame_of_spark_connect_is_counted(spark, port, tmp_path):
     pytest.importorskip("grpc", reason="Spark Connect needs grpcio; `make spark` adds it")
     from pyspark.sql.connect.session import SparkSession
 
-    remote = SparkSession.builder.remote(f"sc://127.0.0.1:{connect_port}").create()
+    remote = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").create()
     rng = np.random.default_rng(1)
     try:
         for _ in range(3):

@@ -6,7 +6,6 @@ import base64
 import csv
 import os
 import re
-import socket
 import subprocess
 import sys
 from functools import partial
@@ -26,43 +25,10 @@ from congenial.verification.verdict import verify
 from support.city import listing, make_city
 from support.part_worlds import make_world
 from support.parts import PARTED, keys_of, make, refused, stated_in, table_of
-from support.spark import NEEDS_SPARK, WORKERS, events_of, make_session
+from support.spark import NEEDS_SPARK, events_of
 
 pytest.importorskip("pyspark", reason="PySpark is not installed; `make spark` adds it")
 pytestmark = NEEDS_SPARK
-
-
-@pytest.fixture(scope="module")
-def logs(tmp_path_factory):
-    return tmp_path_factory.mktemp("events")
-
-
-@pytest.fixture(scope="module")
-def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-@pytest.fixture(scope="module")
-def spark(logs, port):
-    """One session with two threads, which writes event logs and also serves Spark Connect."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in WORKERS.items():
-            patch.setenv(name, value)
-        session = make_session(
-            **{
-                "spark.eventLog.enabled": "true",
-                "spark.eventLog.dir": logs.as_uri(),
-                "spark.eventLog.compress": "false",
-                "spark.eventLog.rolling.enabled": "false",
-                "spark.plugins": "org.apache.spark.sql.connect.SparkConnectPlugin",
-                "spark.connect.grpc.binding.address": "127.0.0.1",
-                "spark.connect.grpc.binding.port": str(port),
-            }
-        )
-        yield session
-        session.stop()
 
 
 def as_parquet(place):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
 
 import pytest
@@ -27,6 +28,12 @@ SETTINGS = {
 }
 # Python of the workers.
 WORKERS = {"PYSPARK_PYTHON": sys.executable}
+
+
+def free_port():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
 
 
 def make_session(master="local[2]", **settings):
