@@ -174,8 +174,8 @@ def test_an_executor_that_is_killed_in_each_phase_changes_nothing(cluster, town)
     calm, late = expected(cluster, town), []
     for name, folder, count in (
         ("counting", "counts", 1),
-        ("drawing", "drawn", 1),
-        ("late", "drawn", PARTS - 3),
+        ("drawing", "results", 1),
+        ("late", "results", PARTS - 3),
     ):
         wait_for(lambda: len(executors(cluster)) == 2)
         victim = executors(cluster)[0]
@@ -216,7 +216,7 @@ def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town):
 
     wait_for(lambda: len(executors(cluster)) == 2)
     before = repeated(cluster)
-    thread, left = watched(town, "drawn", 1, kill_pythons)
+    thread, left = watched(town, "results", 1, kill_pythons)
     make(town, "killed", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
     thread.join()
     assert released(town / "killed") == calm
@@ -226,9 +226,9 @@ def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town):
 def test_an_attempt_that_draws_otherwise_fails_the_release(cluster, town):
     def forge():
         [stage] = town.glob(".*.stage")
-        (stage / "drawn" / f"0.{'0' * 64}").touch()
+        (stage / "results" / f"drawn.0.{'0' * 64}").touch()
 
-    thread, _ = watched(town, "drawn", 1, forge)
+    thread, _ = watched(town, "results", 1, forge)
     with pytest.raises(ReleaseError, match="two attempts at a part of the release differ"):
         make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
     thread.join()
@@ -241,7 +241,7 @@ def test_retries_that_are_used_up_fail_the_release(cluster, town):
         for file in (stage / "counts").iterdir():
             file.unlink()
 
-    thread, _ = watched(town, "drawn", 1, lose)
+    thread, _ = watched(town, "results", 1, lose)
     with pytest.raises(ReleaseError, match="Spark failed to draw the parts"):
         make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
     thread.join()

@@ -15,8 +15,8 @@ from support.parts import PARTED, make
     [
         ({}, "zone", "parts names no level; give 'borough'"),
         ({}, "Borough", "did you mean 'borough'"),
-        ({"method": 'name = "conditioning"', "release": ""}, "borough", "method.name is"),
-        ({"method": 'name = "posterior"'}, "borough", "only TopDown draws parts"),
+        ({"method": 'name = "imaging"'}, "borough", "method.name is"),
+        ({"method": 'name = "posterior"'}, "borough", "all depend on each other"),
         ({"invariants": ""}, "borough", "invariants.nonnegative is false"),
         (
             {"privacy": 'neighbours = "substitute"\nepsilon = 1.0\nsplit = { zone = 1.0 }'},

@@ -293,7 +293,7 @@ def test_nodes_that_come_from_the_rows_are_not_named(made, tmp_path):
     plan = read_plan(make_city(tmp_path, **PLANS["data"]))
     text = as_text(explain(plan, tmp_path))
     line = next(line for line in text.splitlines() if line.startswith("Worst neighbours:"))
-    assert "no node is named" in line
+    assert "no leaf is named" in line
     assert not any(borough in line for borough in ZONES.values())
 
 

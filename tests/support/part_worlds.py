@@ -8,7 +8,7 @@ import json
 NAMES = ("plain", "a,b", 'q"q', "=1+1", " blank", "Ä", "x/y", "7", "-3", "o'clock")
 
 
-def make_world(place, rng, *, narrow=False):
+def make_world(place, rng, *, narrow=False, method="topdown"):
     """Write random rows, places and a plan; return a level at which it may be cut.
 
     In a narrow one, nodes of any level may have one part.
@@ -53,6 +53,7 @@ def make_world(place, rng, *, narrow=False):
     if bounded and rng.random() < 0.4:
         more = f"\nat_least = {{ {bounded[-1]} = 1 }}\nat_most = {{ {bounded[-1]} = 4000 }}"
     published = rng.choice(['["table"]', '["table", "measurements"]'])
+    published = published if method == "topdown" else '["table"]'
     where = rng.choice(["", "\nwhere = 'hour < 20'"])
     weight = rng.choice(["", "\nweight = 'people'"])
     domain = rng.choice(["places.csv", "data"]) if "people" not in weight else "places.csv"
@@ -72,7 +73,7 @@ def make_world(place, rng, *, narrow=False):
         nonnegative = true
         publish_exactly = {json.dumps(exact, ensure_ascii=False)}{more}
         [method]
-        name = "topdown"
+        name = "{method}"
         [release]
         publish = {published}
         [accuracy]

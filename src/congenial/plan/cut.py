@@ -8,11 +8,14 @@ from congenial.domain.tree import Tree
 from congenial.plan.fields import refuse, refuse_level
 from congenial.plan.plan import Plan
 from congenial.plan.sections import Hierarchy, Privacy
+from congenial.wording import one_of
 
 # Name of the argument in messages.
 PARTS = "parts"
 # Keys of invariants that name levels or nodes.
 _KEYS = ("publish_exactly", "at_least", "at_most")
+# Methods that draw the counts of one part after another, and the samplers that do.
+_METHODS, _SAMPLERS = ("topdown", "conditioning"), ("auto", "exact")
 # Most parts: each opens the rows anew, which takes a tenth of a second or more.
 _MOST = 10_000
 
@@ -49,11 +52,17 @@ def cut_at(plan: Plan, level: str) -> Cut:
             refuse(PARTS, "is given for a plan of one level", "leave parts out")
         refuse_level(PARTS, level, inner)
     cut = Cut(plan, plan.place_names.index(level))
-    if plan.method.name != "topdown":
+    if plan.method.name not in _METHODS:
         refuse(
             "method.name",
-            f"is {plan.method.name!r}, and only TopDown draws parts of a release by themselves",
-            "give 'topdown', or leave parts out",
+            f"is {plan.method.name!r}, whose counts all depend on each other",
+            f"give {one_of(_METHODS)}, or leave parts out",
+        )
+    if plan.method.sampler not in _SAMPLERS:
+        refuse(
+            "method.sampler",
+            f"is {plan.method.sampler!r}, which draws all counts at once",
+            "leave method.sampler or parts out",
         )
     if not plan.invariants.nonnegative:
         refuse(

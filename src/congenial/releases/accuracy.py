@@ -32,6 +32,7 @@ Obstacle = Literal[
     "errors-depend-on-counts",
     "margins-cross",
     "too-many-counts",
+    "drawn-in-parts",
     "inversion-does-not-cover-bounds",
     "inversion-takes-too-much",
     "inversion-needs-wider-tables",
@@ -96,6 +97,8 @@ class NoIntervals(BasisKind, frozen=True, tag="none"):
 
 # Basis of the intervals of a release.
 Basis = ByLaw | BySimulation | ByMeasurements | ByInversion | ByPosterior | NoIntervals
+# That of a table that was conditioned part by part.
+IN_PARTS = NoIntervals(("drawn-in-parts",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +142,8 @@ class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     met: bool | None  # Whether `margin` is at most `required`; null if either is null.
 
 
-def margins(model: Model, mechanism: Certified) -> Margins:
-    """Work out the margins of a release.
+def margins(model: Model, mechanism: Certified, *, in_parts: bool = False) -> Margins:
+    """Work out the margins of a release, which may have been drawn in parts.
 
     Notes
     -----
@@ -154,6 +157,8 @@ def margins(model: Model, mechanism: Certified) -> Margins:
         name: named_nodes(plan, model.domain, f"accuracy.sums.{on_a_line(name)}", nodes)
         for name, nodes in (plan.accuracy.sums or {}).items()
     }
+    if in_parts:
+        return margins_in_parts(model)
     crossing = plan.crossing
     # errors of a best table depend on the counts, bounds or not
     if model.resolved.has_inequalities or plan.method.name == "posterior":
@@ -184,6 +189,16 @@ def margins_of_measured(
     if model.plan.release.measurements:
         return _of_measurements(model, named)
     return _none(model, named, NoIntervals((obstacle,)))
+
+
+def margins_in_parts(model: Model) -> Margins:
+    """Return the margins of a release that is drawn in parts, or of some of its counts.
+
+    Intervals of a conditioned table are worked out from the whole table.
+    """
+    if model.plan.method.name == "conditioning":
+        return _none(model, {}, IN_PARTS)
+    return margins_of_measured(model)
 
 
 def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:

@@ -132,17 +132,17 @@ def intervals(
     elif isinstance(found.basis, ByInversion):
         proved = by_inversion(model, cast(Conditioned, mechanism), found, value)
     else:
-        return _by_margins(model, found, value, measured)
+        return by_margins(model, found, value, measured)
     if isinstance(proved, Intervals):
         return proved
     ends = posterior_ends(model, value)
     if isinstance(ends, str):
-        return _by_margins(model, replace(found, basis=NoIntervals((proved, ends))), value)
-    made = _by_margins(model, replace(found, basis=ByPosterior(proved)), value)
+        return by_margins(model, replace(found, basis=NoIntervals((proved, ends))), value)
+    made = by_margins(model, replace(found, basis=ByPosterior(proved)), value)
     return replace(made, known=made.known | model.domain.is_leaf, lower=ends[0], upper=ends[1])
 
 
-def _by_margins(
+def by_margins(
     model: Model, found: Margins, value: IntArray, measured: IntArray | None = None
 ) -> Intervals:
     """Work out intervals by error margins around the counts, or around their measurements."""

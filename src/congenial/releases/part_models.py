@@ -31,7 +31,7 @@ from congenial.releases.specification import (
     SumsOfParts,
     WorstNeighbours,
 )
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 Stated = TypeVar("Stated", Certificate, Specification)
 
@@ -42,36 +42,42 @@ _CHILDREN = 3
 _MOST = 5_000_000
 
 
-def stand_in(top: Tree, cut: Cut) -> Tree:
+def stand_in(top: Tree, cut: Cut, chains: BoolArray | None = None) -> Tree:
     """Return the top with a small tree below each cut node, which stands for all that may be there.
 
     Each level has one scale. So the loss between two neighbours depends on the levels of the counts
-    that they change, and all sets of such levels that a larger tree has occur here.
+    that they change, and all sets of such levels that a larger tree has occur here. Below `chains`,
+    shape (top,), each node has one part: any tree there has at least its loss.
     """
     deep = len(cut.plan.hierarchy.levels) - cut.depth
-    size, is_cut = nodes_of_stand_in(1, deep), top.level == cut.depth
-    if size * int(is_cut.sum()) > _MOST:
+    is_cut = top.level == cut.depth
+    alone = np.zeros(len(top), dtype=np.bool_) if chains is None else chains & is_cut
+    kinds = ((is_cut & ~alone, _CHILDREN), (alone, 1))
+    if sum(nodes_of_stand_in(int(here.sum()), deep, each) for here, each in kinds) > _MOST:
         refuse(PARTS, f"is {cut.level!r}, with {deep} levels below it", "cut at a deeper level")
-    below, numbers = _small_tree(deep)
-    before = np.cumsum(is_cut) - is_cut
-    place = np.arange(len(top)) + size * before
-    parents = np.full(len(top) + size * int(is_cut.sum()), -1, dtype=np.int64)
+    size = np.zeros(len(top), dtype=np.int64)
+    for here, children in kinds:
+        size[here] = nodes_of_stand_in(1, deep, children) if here.any() else 0
+    place = np.arange(len(top)) + np.cumsum(size) - size
+    parents = np.full(len(top) + int(size.sum()), -1, dtype=np.int64)
     labels = np.empty(parents.size, dtype=KIND)
     parents[place] = np.where(top.parents < 0, -1, place[top.parents])
     labels[place] = top.names.array
-    roots = place[is_cut][:, None]
-    inside = roots + 1 + np.arange(size)
-    parents[inside] = np.where(below < 0, roots, roots + 1 + below)
-    labels[inside] = numbers
+    for here, children in (kind for kind in kinds if kind[0].any()):
+        below, numbers = _small_tree(deep, children)
+        roots = place[here][:, None]
+        inside = roots + 1 + np.arange(below.size)
+        parents[inside] = np.where(below < 0, roots, roots + 1 + below)
+        labels[inside] = numbers
     return Tree.from_parents(parents, Names(labels))
 
 
-def nodes_of_stand_in(parts: int, deep: int) -> int:
+def nodes_of_stand_in(parts: int, deep: int, children: int = _CHILDREN) -> int:
     """Return the number of nodes that stand for those of parts with some levels below the cut."""
-    return parts * int(_CHILDREN ** (deep + 1) - _CHILDREN) // 2
+    return parts * sum(int(children**level) for level in range(1, deep + 1))
 
 
-def _small_tree(deep: int) -> tuple[IntArray, Sequence[str]]:
+def _small_tree(deep: int, children: int) -> tuple[IntArray, Sequence[str]]:
     """Return the parents, -1 for the root, and the names of all nodes below a root, depth first.
 
     A node's name is its number among its siblings, from 0.
@@ -80,13 +86,39 @@ def _small_tree(deep: int) -> tuple[IntArray, Sequence[str]]:
     names: list[str] = []
 
     def grow(parent: int, left: int) -> None:
-        for number in range(_CHILDREN if left else 0):
+        for number in range(children if left else 0):
             parents.append(parent)
             names.append(str(number))
             grow(len(parents) - 1, left - 1)
 
     grow(-1, deep)
     return np.array(parents, dtype=np.int64), names
+
+
+@dataclass(frozen=True)
+class PartShape:
+    """The shape of one part."""
+
+    nodes: int  # Number of nodes below the cut node.
+    children: int  # Number of these that are parts of the cut node.
+    # Whether each level from the cut on has a node that is no only part and has no only part.
+    full: bool
+
+    def stands_alone(self, *, fixed: bool) -> bool:
+        """Whether each level has a count that changes alone; `fixed`: the cut node's never does.
+
+        Under bounds, counts that only change together lose less.
+        """
+        return self.full and self.children >= 2 + fixed
+
+
+def shape_of(tree: Tree) -> PartShape:
+    """Return the shape of a part, the tree from a cut node on."""
+    parts = np.bincount(tree.parents + 1, minlength=len(tree) + 1)[1:]
+    alone = (parts[tree.parents] != 1) & (parts != 1)
+    alone[0] = parts[0] != 1
+    full = np.isin(np.arange(tree.depth), tree.level[alone]).all()
+    return PartShape(len(tree) - 1, int(parts[0]), bool(full))
 
 
 def named_leaves(worst: WorstNeighbours) -> Iterator[Path]:

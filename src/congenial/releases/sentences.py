@@ -267,7 +267,7 @@ def _limits(side: str, listed: Mapping[str, int]) -> str:
 
 def worst_neighbours(pair: WorstNeighbours) -> str:
     """Say which pair of neighbours costs the most, and how much."""
-    hidden = "(no node is named, because the plan takes the nodes from the rows)"
+    hidden = "(no leaf is named: nodes come from the rows, or the table was drawn in parts)"
     if isinstance(pair, RecordMoves):
         who = f"one record moves {hidden}"
         if pair.origin is not None and pair.destination is not None:
@@ -381,10 +381,10 @@ def records_of_rows(certificate: Statement) -> str:
 _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
     {
         "bounds-bind": "near bounds, errors depend on the confidential counts",
-        "errors-depend-on-counts": "errors depend on the confidential counts, and the measurements "
-        "are not published",
+        "errors-depend-on-counts": "errors depend on counts whose measurements are unpublished",
         "margins-cross": "for conditioning on margins that cross, errors are not computed",
         "too-many-counts": "there are too many counts to simulate releases",
+        "drawn-in-parts": "the table was drawn in parts, and intervals need all of it",
         "inversion-does-not-cover-bounds": "proofs (by inversion) cover lower bounds of the lowest "
         "level alone",
         "inversion-takes-too-much": "a proof (by inversion) would take too much memory or time",
@@ -465,7 +465,7 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
                 each = each.replace("imaging, topdown or the posterior", "imaging or topdown")
             elif "too-many-counts" in obstacles:
                 each = "A plan with conditioning has margins, unless margins of its table cross."
-            else:
+            elif "drawn-in-parts" not in obstacles:
                 each += " A plan without bounds has margins too, unless it asks for the posterior."
     return f"{text} {each}"
 

@@ -252,7 +252,7 @@ class RecordMoves(Kind, frozen=True, tag="moves"):
     """One record moves between two leaves."""
 
     # `origin` and `destination`: Path of the leaf from the root; null if the names of the nodes
-    # come from the rows.
+    # come from the rows, or the table was conditioned in parts.
     origin: NodePath | None
     destination: NodePath | None
     changed_counts: Count  # Number of counts that the move changes.
@@ -263,7 +263,8 @@ class RecordMoves(Kind, frozen=True, tag="moves"):
 class RecordEnters(Kind, frozen=True, tag="enters-or-leaves"):
     """One record enters or leaves a leaf."""
 
-    # Path of the leaf from the root; null if the names of the nodes come from the rows.
+    # Path of the leaf from the root; null if the names of the nodes come from the rows, or the
+    # table was conditioned in parts.
     node: NodePath | None
     changed_counts: Count  # Number of counts that the record changes.
     noise_loss: Nonnegative  # Loss in epsilon by the noise alone.
@@ -419,6 +420,15 @@ def worst_neighbours(model: Model, guarantee: Guarantee) -> WorstNeighbours:
     if pair.destination is None:
         return RecordEnters(origin, *losses)
     return RecordMoves(origin, domain.path(pair.destination) if named else None, *losses)
+
+
+def unnamed(worst: WorstNeighbours) -> WorstNeighbours:
+    """Return neighbours without the names of their leaves.
+
+    Which of several pairs with the same loss comes first can be seen from all counts only.
+    """
+    names = ("origin", "destination") if isinstance(worst, RecordMoves) else ("node",)
+    return msgspec.structs.replace(worst, **dict.fromkeys(names))
 
 
 def _invariants(model: Model) -> tuple[Mandate, ...]:

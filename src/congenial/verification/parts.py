@@ -1,10 +1,11 @@
-"""A release by TopDown that is read and checked part by part, in the memory of one part.
+"""A release that is read and checked part by part, in the memory of one part.
 
 The rows of a release are in depth-first order: each node comes before those below it. So the rows
 below a node of some level lie together, and are read together. TopDown goes down from the root, so
 the counts down to the level, the top, follow from the measurements there. The counts of a part
-follow from the released count above them. The claims of the release are worked out on the small
-tree of `releases.part_models`.
+follow from the released count above them. Counts that were conditioned in parts follow from
+nothing, and have no intervals. The claims of the release are worked out on the small tree of
+`releases.part_models`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from typing import cast
 
 import numpy as np
 
-from congenial.accounting.mechanism import Certified
 from congenial.domain.names import Names
 from congenial.domain.tree import Path as TreePath
 from congenial.domain.tree import Tree
@@ -28,10 +28,10 @@ from congenial.imaging.top_down import TopDown
 from congenial.plan.cut import Cut, check_single, cut_at
 from congenial.plan.plan import Plan
 from congenial.releases import directory as files
-from congenial.releases.accuracy import Margins, margins_of_measured
+from congenial.releases.accuracy import IN_PARTS, Margins, margins_in_parts
 from congenial.releases.certificate import Certificate
 from congenial.releases.file_table import FileTable
-from congenial.releases.intervals import StatedAccuracy, intervals
+from congenial.releases.intervals import StatedAccuracy, by_margins
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.part_models import (
     PartFacts,
@@ -55,7 +55,7 @@ from congenial.releases.reading import (
     own_columns,
 )
 from congenial.releases.rows import tree_of
-from congenial.releases.specification import Specification, specify
+from congenial.releases.specification import Specification
 from congenial.types import BoolArray, FloatArray, IntArray
 from congenial.verification.checks import Check, compare
 from congenial.verification.pieces import (
@@ -68,6 +68,7 @@ from congenial.verification.pieces import (
     check_stamp,
     plain,
     same_intervals,
+    specified,
 )
 
 # Rows that are read at a time, unless one part has more: a million take 0.3 GB. A release of twice
@@ -91,13 +92,14 @@ class ReadInParts:
     csv: files.CsvRows
     measured_csv: files.CsvRows | None
     plain: Plain
+    error: float  # Numerical error of a draw.
     specification: Specification
     accuracy: StatedAccuracy
     checks: tuple[tuple[Check, ...], ...]  # Those of each piece that need a model.
 
     def specified(self) -> tuple[float, Specification]:
         """Return the least numerical error of a draw, and what follows from the plan."""
-        return 0.0, self.specification
+        return self.error, self.specification
 
     def by_model(self) -> Iterator[Check]:
         """Yield the checks that need the model of the noise; the first piece that fails counts."""
@@ -130,7 +132,8 @@ def read_in_parts(
     read, or its rows are none of the plan's.
     """
     cuts = [cut_at(plan, level)] if level is not None else _cuts(certificate, plan)
-    if not cuts or certificate.prior is not None:
+    at_once = plan.method.name == "conditioning" and certificate.accuracy.basis != IN_PARTS
+    if not cuts or at_once or certificate.prior is not None:
         return None
     own = own_columns(certificate, plan)
     with ExitStack() as stack:
@@ -221,6 +224,15 @@ class _Reading:
     lines: dict[str, int] = field(default_factory=dict)
 
     @property
+    def _error(self) -> float:
+        """Numerical error of a draw."""
+        if self.cut.plan.method.name != "conditioning":
+            return 0.0
+        from congenial.sum_network import error_limit
+
+        return error_limit(self.tables[files.TABLE].rows)
+
+    @property
     def scales(self) -> FloatArray:
         """Scale of the noise of each level from the cut on."""
         return level_scales(self.model)[self.cut.depth :]
@@ -234,19 +246,21 @@ class _Reading:
         rows = {name: found for name, (_, found) in read.items()}
         if files.MEASUREMENTS in rows:
             check_nodes(table, rows[files.MEASUREMENTS])
+        conditioned = cut.plan.method.name == "conditioning"
         try:
             check_single(cut, top)
             model = build_model(cut.plan, stand_in(top, cut))
             guarantee = claim(model, certificate.guarantee.numerical_error)
-            specification = specify(model, guarantee)
+            specification = specified(model, guarantee, in_parts=conditioned)
             over = top_model(model, top)
         except CongenialError:
             raise _AtOnceError from None
         changes, level = None if guarantee.moves is None else guarantee.moves.changes, top.level
-        measured = np.isfinite(model.mechanism.scales)
+        scales = model.mechanism.scales
+        measured = np.isfinite(scales)
         if (
             changes is None
-            or model.mechanism.noise.sampling_error(model.mechanism.scales) > 0.0
+            or (not conditioned and model.mechanism.noise.sampling_error(scales) > 0.0)
             or (~changes | model.determined)[model.domain.level > cut.depth].any()
             or not measured[model.domain.level == len(cut.plan.hierarchy.levels)].all()
             or not (np.isfinite(over.mechanism.scales) | over.determined)[level == cut.depth].all()
@@ -261,7 +275,7 @@ class _Reading:
     def read(self) -> ReadInParts:
         """Read and check all rows."""
         plan, cut = self.cut.plan, self.cut
-        every, known = np.ones(len(self.top), dtype=np.bool_), margins_of_measured(self.over)
+        every, known = np.ones(len(self.top), dtype=np.bool_), margins_in_parts(self.over)
         piece = Piece(
             plan,
             self.top,
@@ -296,6 +310,7 @@ class _Reading:
             compared[0],
             compared[1] if len(compared) > 1 else None,
             reduce(add, found),
+            self._error,
             of_all(self.specification, self.top, facts, worst),
             StatedAccuracy(plan.accuracy.confidence, known.basis, levels, ()),
             tuple(checks),
@@ -357,7 +372,7 @@ class _Reading:
             len(plan.hierarchy.levels) - depth,
             bounded=False,
         )
-        return piece, model, margins_of_measured(model)
+        return piece, model, margins_in_parts(model)
 
     def _cut_nodes(self, begin: int, end: int) -> IntArray:
         """Return the cut nodes of a range of rows, in the top."""
@@ -369,9 +384,8 @@ class _Reading:
         self, piece: Piece, model: Model, image: Model, known: Margins
     ) -> tuple[Check, ...]:
         """Check a piece by its model; `image` is the one by which its counts were made."""
-        engine = TopDown(image.mechanism, image.resolved)
         measured = None if piece.measured is None else piece.y
-        found = intervals(model, cast(Certified, engine), known, piece.values, measured)
+        found = by_margins(model, known, piece.values, measured)
         text = f"every interval follows from the published numbers ({known.basis.source})"
         ends = Check(INTERVALS, True, text)
         if not same_intervals(model, found, piece):
@@ -384,6 +398,7 @@ class _Reading:
             noise = check_noise(model, piece)
             # the released counts of cut nodes were given when those below were drawn
             y = np.where(piece.own, measured, piece.values)
+            engine = TopDown(image.mechanism, image.resolved)
             follow = check_image(engine, y, piece.values) if noise.passed else noise
         return noise, follow, ends, stamp
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import numpy as np
 
+from congenial.accounting.guarantee import Guarantee
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import CongenialError, PlanError
@@ -25,6 +27,7 @@ from congenial.releases.file_table import FileTable, different
 from congenial.releases.intervals import Intervals, as_likely
 from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model
+from congenial.releases.specification import Specification, specify, unnamed
 from congenial.types import BoolArray, IntArray
 from congenial.verification.checks import Check, judged
 
@@ -119,6 +122,16 @@ class Plain:
             self.smaller + other.smaller,
             self.unfit or other.unfit,
         )
+
+
+def specified(model: Model, guarantee: Guarantee, *, in_parts: bool) -> Specification:
+    """Return what follows from the plan of a release, which may be conditioned in parts."""
+    found = specify(model, guarantee)
+    if not in_parts:
+        return found
+    claim = found.guarantee
+    claim = msgspec.structs.replace(claim, worst_neighbours=unnamed(claim.worst_neighbours))
+    return msgspec.structs.replace(found, guarantee=claim)
 
 
 def plain(piece: Piece) -> Plain:

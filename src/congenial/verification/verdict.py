@@ -20,7 +20,7 @@ from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
 from congenial.plan.plan import Plan
 from congenial.randomness import seeded
 from congenial.releases import directory as files
-from congenial.releases.accuracy import margins
+from congenial.releases.accuracy import IN_PARTS, margins
 from congenial.releases.certificate import (
     Certificate,
     check_debit,
@@ -39,7 +39,6 @@ from congenial.releases.specification import (
     PARTS_OF_GUARANTEE,
     Claim,
     Specification,
-    specify,
 )
 from congenial.types import IntArray
 from congenial.verification.checks import TOLERANCE, Check, compare, judged
@@ -57,6 +56,7 @@ from congenial.verification.pieces import (
     measurements_in,
     plain,
     same_intervals,
+    specified,
 )
 from congenial.wording import joined, show
 
@@ -348,7 +348,8 @@ class _ReadAtOnce:
         release = self.release
         stated = release.certificate.guarantee.numerical_error
         least = release.mechanism.error_bound
-        return least, specify(release.model, claim(release.model, stated))
+        in_parts = release.certificate.accuracy.basis == IN_PARTS
+        return least, specified(release.model, claim(release.model, stated), in_parts=in_parts)
 
     def by_model(self) -> Iterator[Check]:
         """Yield the checks that need the model of the noise."""
@@ -472,7 +473,8 @@ def check_intervals(release: Release) -> Check:
     """Check the intervals of all counts and sums, and the certificate's statement about them."""
     name, certificate, model = INTERVALS, release.certificate, release.model
     try:
-        known = margins(model, release.mechanism)
+        in_parts = certificate.accuracy.basis == IN_PARTS
+        known = margins(model, release.mechanism, in_parts=in_parts)
     except CongenialError as error:
         return Check(name, False, f"none follow from the plan: {error}")
     measured = None if release.measured is None else measurements_in(release.measured)

@@ -11,16 +11,22 @@ from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
 from congenial.plan.plan import read_plan
 from congenial.releases.directory import MEASUREMENTS, TABLE
+from congenial.releases.making.conditioned_parts import message_of_part
 from congenial.releases.making.drawn_files import (
     COUNTS,
-    DRAWN,
     ORDERS,
+    RESULTS,
     Drawing,
     PartOrder,
+    Sending,
+    Shaping,
+    Stage,
     part_key,
 )
-from congenial.releases.making.part_rows import PartLaw
+from congenial.releases.making.part_law import CutNode, FromTop, PartLaw, Sent
+from congenial.releases.part_models import PartShape
 from congenial.releases.specification import RecordMoves
+from congenial.sum_network.joined import Outside
 from support.city import make_city
 from support.parts import PARTED
 
@@ -28,39 +34,50 @@ KEY = bytes(range(32))
 
 
 @pytest.fixture
-def drawing(tmp_path):
+def stage(tmp_path):
     make_city(tmp_path, **PARTED)
-    for name in (COUNTS, ORDERS, DRAWN):
-        (tmp_path / name).mkdir()
-    plan = read_plan(tmp_path / "plan.toml")
+    return staged(tmp_path)
+
+
+def staged(place):
+    for name in (COUNTS, ORDERS, RESULTS):
+        (place / name).mkdir()
+    return Stage(read_plan(place / "plan.toml"), 1, place, place)
+
+
+def law_of(plan):
     worst = RecordMoves(("Arden", "1"), ("Brook", "4"), 4, 1.0, 1.0)
-    return Drawing(PartLaw(plan, 1, (3.0,), worst, False, False), tmp_path, tmp_path, private=True)
+    return PartLaw(plan, 1, (4.0, 3.0), 1e-12, worst, False, False)
 
 
-ORDER = PartOrder(("Arden",), None, 0, 30, KEY)
+@pytest.fixture
+def drawing(stage):
+    return Drawing(stage, law_of(stage.plan), private=True)
+
+
+def order_of(total=30, *, records=0, key=KEY):
+    node = CutNode(("Arden",), records, False, 0.0, np.inf)
+    return PartOrder(node, None, given=FromTop(total), key=key)
 
 
 def test_a_repeated_attempt_leaves_one_file_and_another_key_or_total_another(drawing):
-    drawing.write_order(7, ORDER)
-    digest = drawing.draw(7)
-    assert drawing.draw(7) == digest
-    assert drawing.attempts() == {7: {digest}}
-    part = drawing.read(7, digest)
+    stage = drawing.stage
+    stage.write_orders([order_of()])
+    digest = drawing(0)
+    assert drawing(0) == digest
+    assert stage.attempts("drawn") == {0: {digest}}
+    part = drawing.read(0, digest)
     lines = b"".join(part.lines[TABLE]).decode().splitlines()
     assert [line.split(",")[4] for line in lines] == ["1", "2", "3"]
     assert sum(int(line.split(",")[5]) for line in lines) == 30
     assert b"".join(part.lines[MEASUREMENTS]).count(b"\n") == 3
     assert part.facts.nodes == (0, 0, 3) and part.facts.inner == 1
     found = {digest}
-    for other in (replace_order(key=KEY[::-1]), replace_order(total=31)):
-        drawing.write_order(7, other)
-        found.add(drawing.draw(7))
-    assert drawing.attempts() == {7: found} and len(found) == 3
-    assert not [path for path in (drawing.stage / DRAWN).iterdir() if "unfinished" in path.name]
-
-
-def replace_order(**fields):
-    return PartOrder(**{name: getattr(ORDER, name) for name in ORDER.__struct_fields__} | fields)
+    for other in (order_of(key=KEY[::-1]), order_of(31)):
+        stage.write_orders([other])
+        found.add(drawing(0))
+    assert stage.attempts("drawn") == {0: found} and len(found) == 3
+    assert not [path for path in (stage.place / RESULTS).iterdir() if "unfinished" in path.name]
 
 
 def test_no_two_counts_or_totals_or_trees_have_one_key():
@@ -70,42 +87,72 @@ def test_no_two_counts_or_totals_or_trees_have_one_key():
         size = int(rng.integers(2, 6))
         parents = [-1, *(int(rng.integers(0, v)) for v in range(1, size))]
         tree, counts = Tree.from_parents(parents), rng.integers(0, 4, size=size)
-        order = replace_order(total=int(rng.integers(0, 4)))
+        total = int(rng.integers(0, 4))
+        order = order_of(total)
         key = part_key(order, tree, counts)
         assert part_key(order, tree, counts.copy()) == key and len(key) == 32
         changed = counts.copy()
         changed[case % size] += 1
         others = [
             part_key(order, tree, changed),
-            part_key(replace_order(total=order.total + 1), tree, counts),
-            part_key(replace_order(total=order.total, key=KEY[::-1]), tree, counts),
+            part_key(order_of(total + 1), tree, counts),
+            part_key(order_of(total, key=KEY[::-1]), tree, counts),
         ]
         found |= {key, *others}
         assert len({key, *others}) == 4
 
 
 def test_counts_that_changed_and_parts_that_were_damaged_are_refused(drawing):
-    drawing.write_order(0, replace_order(records=5))
+    stage = drawing.stage
+    stage.write_orders([order_of(records=5)])
     with pytest.raises(ReleaseError, match="staged counts of a part") as caught:
-        drawing.draw(0)
+        drawing(0)
     assert "5" not in str(caught.value)
-    drawing.write_order(0, ORDER)
-    digest = drawing.draw(0)
-    file = drawing.stage / DRAWN / f"0.{digest}"
+    stage.write_orders([order_of()])
+    digest = drawing(0)
+    file = stage.place / RESULTS / f"drawn.0.{digest}"
     file.write_bytes(file.read_bytes().replace(b"Arden", b"ARDEN", 1))
-    with pytest.raises(ReleaseError, match="not written as it was drawn"):
+    with pytest.raises(ReleaseError, match="not written as it was made"):
         drawing.read(0, digest)
 
 
 def test_what_is_sent_to_the_workers_holds_no_key(drawing):
-    drawing.write_order(0, ORDER)
+    drawing.stage.write_orders([order_of()])
     assert KEY not in pickle.dumps(drawing)
-    assert KEY in (drawing.stage / ORDERS / "0").read_bytes()
+    assert KEY in (drawing.stage.place / ORDERS / "0").read_bytes()
 
 
 def test_an_order_shows_no_count_and_no_key():
-    shown = repr(PartOrder(("Arden",), None, 918273, 645546, KEY))
+    shown = repr(order_of(645546, records=918273))
     assert "Arden" in shown
     assert "918273" not in shown
     assert "645546" not in shown
     assert repr(KEY) not in shown
+    assert "918273" not in repr(order_of(records=918273).node)
+
+
+def test_a_message_that_is_read_has_the_bits_of_the_one_that_was_sent(tmp_path):
+    make_city(tmp_path, method='name = "conditioning"')
+    stage = staged(tmp_path)
+    law, node = law_of(stage.plan), order_of().node
+    for number, outside in enumerate((Outside(0.0, np.inf, 0.15), Outside(2.0, 30.0, 1e-3))):
+        sending = Sending(stage, law, number)
+        stage.write_orders([PartOrder(node, None, outside)])
+        digest = sending(0)
+        assert sending(0) == digest and stage.attempts(sending.name) == {0: {digest}}
+        _, domain, counts = stage.order(0)
+        message = message_of_part(law, domain, counts, node, outside)
+        found = sending.read(0, digest)
+        assert found.same_as(message) and np.array_equal(found.lost, message.lost)
+        # the part is drawn given the message, in another process
+        drawing = Drawing(stage, law, private=False)
+        sent = Sent(found, outside)
+        stage.write_orders([PartOrder(node, None, given=FromTop(7, sent), key=KEY)])
+        lines = b"".join(drawing.read(0, drawing(0)).lines[TABLE]).decode().splitlines()
+        assert sum(int(line.split(",")[5]) for line in lines) == 7
+
+
+def test_the_shape_of_a_part_is_read_as_it_was_written(stage):
+    stage.write_orders([PartOrder(order_of().node, None)])
+    shaping = Shaping(stage)
+    assert shaping.read(0, shaping(0)) == PartShape(3, 3, True)

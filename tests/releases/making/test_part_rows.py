@@ -8,7 +8,8 @@ import congenial as cg
 from congenial.domain.tree import Tree
 from congenial.plan.plan import parse_plan
 from congenial.releases.directory import MEASUREMENTS, TABLE
-from congenial.releases.making.part_rows import PartLaw, draw_part
+from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
+from congenial.releases.making.part_rows import draw_part
 from congenial.releases.specification import RecordMoves
 from support.city import plan_text
 from support.parts import PARTED
@@ -18,9 +19,10 @@ def test_a_part_has_the_lines_below_its_node_and_its_own_facts():
     plan = parse_plan(plan_text(**PARTED))
     tree = Tree.from_paths([("City", "Arden", name) for name in ("1", "=1+1", "x, y")])
     worst = RecordMoves(("City", "Arden", "2"), ("City", "Brook", "0"), 4, 1.0, 1.0)
-    law = PartLaw(plan, 1, (2.0,), worst, True, True)
+    law = PartLaw(plan, 1, (4.0, 2.0), 0.0, worst, True, True)
+    node = CutNode(("Arden",), 9, False, 0.0, np.inf)
     counts = np.array([9, 9, 2, 3, 4])
-    part = draw_part(law, tree, counts, 12, cg.seeded(1))
+    part = draw_part(law, tree, counts, node, FromTop(12), cg.seeded(1))
     lines = b"".join(part.lines[TABLE]).decode().splitlines()
     assert [line.split(",Arden,")[1].split(",")[0] for line in lines] == ["1", "'=1+1", '"x']
     assert all(line.startswith("2,zone,City,Arden,") for line in lines)

@@ -6,7 +6,7 @@ import pytest
 
 from congenial.errors import ArgumentError, DataError, ReleaseError
 from congenial.releases.making import spark_parts
-from congenial.releases.making.drawn_files import DRAWN, Drawing
+from congenial.releases.making.drawn_files import RESULTS, Stage
 from support.city import make_city
 from support.parts import PARTED, make
 
@@ -60,36 +60,37 @@ def rows_of(*digests):
     ]
 
 
-@pytest.fixture
-def drawing(tmp_path):
-    (tmp_path / DRAWN).mkdir()
-    for name in ("0.aa", "1.bb", "unfinished-xyz"):
-        (tmp_path / DRAWN / name).touch()
-    return Drawing(None, tmp_path, tmp_path, private=True)
+def test_each_part_is_drawn_in_exactly_one_way(tmp_path):
+    (tmp_path / RESULTS).mkdir()
+    for name in ("drawn.0.aa", "drawn.1.bb", "message-1.1.cc", "unfinished-xyz"):
+        (tmp_path / RESULTS / name).touch()
+    stage = Stage(None, 1, tmp_path, tmp_path)
 
+    def committed(rows):
+        return spark_parts.committed(rows, stage.attempts("drawn"), 2)
 
-def test_each_part_is_drawn_in_exactly_one_way(drawing):
-    assert spark_parts.committed(rows_of("aa", "bb"), drawing, 2) == ["aa", "bb"]
-    once = "did not draw each part exactly once"
+    assert committed(rows_of("aa", "bb")) == ["aa", "bb"]
+    once = "did not work on each part exactly once"
     for rows in (rows_of("aa"), rows_of("aa", "bb", "bb"), [*rows_of("aa"), *rows_of("aa")]):
         with pytest.raises(ReleaseError, match=once):
-            spark_parts.committed(rows, drawing, 2)
+            committed(rows)
     with pytest.raises(ReleaseError, match="two attempts at a part"):
-        spark_parts.committed(rows_of("aa", "bc"), drawing, 2)
-    (drawing.stage / DRAWN / "1.bc").touch()  # another attempt, whose task was killed later
+        committed(rows_of("aa", "bc"))
+    # another attempt, whose task was killed later
+    (tmp_path / RESULTS / "drawn.1.bc").touch()
     with pytest.raises(ReleaseError, match="two attempts at a part"):
-        spark_parts.committed(rows_of("aa", "bb"), drawing, 2)
+        committed(rows_of("aa", "bb"))
 
 
-def test_an_error_of_a_worker_is_raised_by_the_driver(drawing):
+def test_an_error_of_a_worker_is_raised_by_the_driver():
     [first, second] = rows_of("aa", None)
     for kind, expected in (("DataError", DataError), ("Unknown", ReleaseError)):
         failed = second | {"error": kind, "message": "a part is wrong; mend it."}
         with pytest.raises(expected, match="a part is wrong; mend it"):
-            spark_parts.committed([first, failed], drawing, 2)
+            spark_parts.committed([first, failed], {}, 2)
 
 
-def test_a_worker_of_another_version_draws_nothing(drawing):
-    [row] = spark_parts.drawn_on_worker(drawing, "0.0.1", 0).to_pylist()
+def test_a_worker_of_another_version_draws_nothing():
+    [row] = spark_parts.done_on_worker(None, "0.0.1", 0).to_pylist()
     assert row["part"] == 0 and row["digest"] is None and row["error"] == "ReleaseError"
     assert "install one version everywhere" in row["message"]

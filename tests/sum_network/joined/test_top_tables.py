@@ -8,8 +8,7 @@ import pytest
 import congenial as cg
 from congenial.conditioning.parted import condition_by_parts
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.sum_network.joined import join, top_tables
-from congenial.sum_network.joined.part_tables import PartSums
+from congenial.sum_network.joined import PartSums, join, message_of, top_tables
 from support.parted_trees import biased_parted, random_parted
 
 
@@ -17,12 +16,15 @@ def joined_within(parted, x, limit):
     """Join the tables of a mechanism that may lose `limit`."""
     split = parted.split
 
+    def messages_of(outsides):
+        return [message_of(fetch(number), outside) for number, outside in enumerate(outsides)]
+
     def fetch(number):
         part = parted._part(number, x)
         return PartSums(part.forest, part.weights, part.limit * limit / parted.error_bound)
 
     top = parted._top
-    return join(top.forest, top.own_weights(x[split.nodes]), split.roots, fetch, limit)
+    return join(top.forest, top.own_weights(x[split.nodes]), split.roots, messages_of, limit)
 
 
 @pytest.mark.parametrize("make", [lambda seed: random_parted(seed, 24), biased_parted])

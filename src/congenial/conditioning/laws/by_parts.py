@@ -19,7 +19,7 @@ from congenial.noise.law import find_law
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network import error_limit, of_tree
 from congenial.sum_network import sample as sample_top
-from congenial.sum_network.joined import Joined, PartSums, draw_part, join
+from congenial.sum_network.joined import Joined, PartSums, draw_part, join, message_of
 from congenial.types import BoolArray, IntArray
 
 
@@ -109,7 +109,10 @@ class ConditionedByParts:
             top.forest,
             weights,
             self.split.roots,
-            lambda number: self._part(number, counts),
+            lambda outsides: [
+                message_of(self._part(number, counts), outside)
+                for number, outside in enumerate(outsides)
+            ],
             self.error_bound,
         )
 

@@ -1,4 +1,4 @@
-"""Parts of a release drawn on other machines, each into a file whose name has its digest.
+"""Parts of a release drawn on other machines; a file's name has the digest of its content.
 
 A part is drawn from a key of its own, so that an attempt that is repeated draws the same words. The
 words depend on the counts too: if two attempts saw different counts, the difference of their draws
@@ -11,36 +11,43 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+import numpy as np
 
 from congenial.data.staged_counts import no_rows, open_tallied, read_staged
 from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
+from congenial.plan.plan import Plan
 from congenial.randomness import derived_key, keyed
-from congenial.releases.making.part_rows import DrawnPart, PartLaw, Table, draw_part
-from congenial.releases.part_models import PartFacts
-from congenial.types import IntArray
+from congenial.releases.making.part_draws import forest_below
+from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
+from congenial.releases.making.part_rows import DrawnPart, Table, draw_part
+from congenial.releases.part_models import PartFacts, PartShape, shape_of
+from congenial.sum_network.joined import Outside
+from congenial.sum_network.weights import PartMessage
+from congenial.types import FloatArray, IntArray
 
-# Folders of a stage: the counts of the parts, one order for each part, and the parts as drawn.
-COUNTS, ORDERS, DRAWN = "counts", "orders", "drawn"
+# Folders of a stage: the counts of the parts, one order for each part, and the results of workers.
+COUNTS, ORDERS, RESULTS = "counts", "orders", "results"
 
 
 class PartOrder(msgspec.Struct, frozen=True):
-    """An order to draw one part. It is confidential, as the counts beside it are."""
+    """An order to a worker about one part. It is confidential, as the counts beside it are."""
 
-    path: tuple[str, ...]  # Names below the root down to the part's node.
+    node: CutNode
     file: str | None  # File of its counts; None if it has no row.
-    records: int  # The node's confidential count.
-    total: int  # The node's released count.
-    key: bytes  # A key of this part alone.
+    outside: Outside | None = None  # What is outside the part, to work out its message.
+    given: FromTop | None = None  # What the top gives to the part, to draw it.
+    key: bytes = b""  # A key of this part alone, to draw it.
 
     def __repr__(self) -> str:
         """Show no count and no key."""
-        return f"PartOrder(path={self.path!r})"
+        return f"PartOrder(path={self.node.path!r})"
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -51,53 +58,143 @@ class _Content(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """All that the workers need to draw parts, but for the orders in the stage; it has no count."""
+class Stage:
+    """A directory that all machines see, with the counts of the parts."""
 
-    law: PartLaw
+    plan: Plan
+    depth: int  # Of the level below whose nodes the parts lie.
     base: Path
-    stage: Path
-    private: bool  # Whether the keys are secret.
+    place: Path
 
-    def write_order(self, number: int, order: PartOrder) -> None:
-        """Write the order to draw the part of a number."""
-        (self.stage / ORDERS / str(number)).write_bytes(msgspec.msgpack.encode(order))
+    def write_orders(self, orders: Iterable[PartOrder]) -> None:
+        """Write an order for each part, in the place of those before."""
+        for number, order in enumerate(orders):
+            (self.place / ORDERS / str(number)).write_bytes(_packed(order))
 
-    def draw(self, number: int) -> str:
-        """Draw the part of a number; return the digest in the name of its file.
-
-        Raises what drawing a part raises, and OSError if it cannot be written.
-        """
-        written = (self.stage / ORDERS / str(number)).read_bytes()
-        order = msgspec.msgpack.decode(written, type=PartOrder)
-        domain, counts = self._counted(order)
-        words = keyed(part_key(order, domain, counts), private=self.private)
-        part = draw_part(self.law, domain, counts, order.total, words)
-        return _write(self.stage / DRAWN, number, part)
-
-    def _counted(self, order: PartOrder) -> tuple[Tree, IntArray]:
-        plan, file = self.law.plan, order.file
+    def order(self, number: int) -> tuple[PartOrder, Tree, IntArray]:
+        """Return the order about a part, its nodes with those above them, and their counts."""
+        written = (self.place / ORDERS / str(number)).read_bytes()
+        order = _unpacked(written, PartOrder)
+        plan, file = self.plan, order.file
 
         def tally() -> Any:
-            return no_rows(plan) if file is None else read_staged(self.stage / COUNTS / file)
+            return no_rows(plan) if file is None else read_staged(self.place / COUNTS / file)
 
-        with open_tallied(plan, self.base, tally, within=order.path) as rows:
+        with open_tallied(plan, self.base, tally, within=order.node.path) as rows:
             domain, counts = cast(Tree, rows.domain), rows.counted.counts
-        if counts[self.law.depth] != order.records:
+        if counts[self.depth] != order.node.records:
             raise ReleaseError(
                 "the staged counts of a part are not the ones that were counted; release again."
             )
-        return domain, counts
+        return order, domain, counts
 
-    def read(self, number: int, digest: str) -> DrawnPart:
-        """Read a drawn part, whose content must have the digest."""
-        content = (self.stage / DRAWN / f"{number}.{digest}").read_bytes()
+    def write(self, step: str, number: int, pieces: Iterable[bytes]) -> str:
+        """Write the result of a step for a part at once; return the digest in its name."""
+        hashed, folder = hashlib.sha256(), self.place / RESULTS
+        handle, name = tempfile.mkstemp(dir=folder, prefix="unfinished-")
+        with os.fdopen(handle, "wb") as file:
+            for piece in pieces:
+                hashed.update(piece)
+                file.write(piece)
+        Path(name).replace(folder / f"{step}.{number}.{hashed.hexdigest()}")
+        return hashed.hexdigest()
+
+    def read(self, step: str, number: int, digest: str) -> bytes:
+        """Read the result of a step for a part, whose content must have the digest."""
+        content = (self.place / RESULTS / f"{step}.{number}.{digest}").read_bytes()
         if hashlib.sha256(content).hexdigest() != digest:
             raise ReleaseError(
-                "a part that a worker drew was not written as it was drawn; nothing is published, "
-                "and the debit stays. Release again."
+                "what a worker made of a part was not written as it was made; nothing is "
+                "published, and a debit stays. Release again."
             )
-        first, rest = content.split(b"\n", 1)
+        return content
+
+    def attempts(self, step: str) -> dict[int, set[str]]:
+        """Return the digests of all attempts at a step for each part that were completed."""
+        found: dict[int, set[str]] = {}
+        for path in (self.place / RESULTS).glob(f"{step}.*"):
+            _, number, digest = path.name.split(".")
+            found.setdefault(int(number), set()).add(digest)
+        return found
+
+
+# Does a step of the work on one part, given its number; returns the digest of the result.
+PartStep = Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Shaping:
+    """The step that finds the shape of a part."""
+
+    stage: Stage
+    name = "shape"
+
+    def __call__(self, number: int) -> str:
+        """Write the shape of a part."""
+        _, domain, _ = self.stage.order(number)
+        shape = shape_of(forest_below(domain, self.stage.depth))
+        return self.stage.write(self.name, number, [msgspec.json.encode(shape)])
+
+    def read(self, number: int, digest: str) -> PartShape:
+        """Read the shape of a part."""
+        return msgspec.json.decode(self.stage.read(self.name, number, digest), type=PartShape)
+
+
+@dataclass(frozen=True)
+class Sending:
+    """The step that works out the message of a part."""
+
+    stage: Stage
+    law: PartLaw
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        """The name of the step, a new one each time that messages are asked for."""
+        return f"message-{self.attempt}"
+
+    def __call__(self, number: int) -> str:
+        """Write the message of a part."""
+        from congenial.releases.making.conditioned_parts import message_of_part
+
+        order, domain, counts = self.stage.order(number)
+        if order.outside is None:
+            raise AssertionError("the order says what is outside the part")
+        message = message_of_part(self.law, domain, counts, order.node, order.outside)
+        return self.stage.write(self.name, number, [_packed(message)])
+
+    def read(self, number: int, digest: str) -> PartMessage:
+        """Read the message of a part."""
+        written = self.stage.read(self.name, number, digest)
+        return cast(PartMessage, _unpacked(written, PartMessage))
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """The step that draws a part."""
+
+    stage: Stage
+    law: PartLaw
+    private: bool  # Whether the keys are secret.
+    name = "drawn"
+
+    def __call__(self, number: int) -> str:
+        """Draw a part, and write it.
+
+        Raises what drawing a part raises, and OSError if it cannot be written.
+        """
+        order, domain, counts = self.stage.order(number)
+        words = keyed(part_key(order, domain, counts), private=self.private)
+        given = cast(FromTop, order.given)
+        part = draw_part(self.law, domain, counts, order.node, given, words)
+        texts = {table: b"".join(lines) for table, lines in part.lines.items()}
+        sizes = tuple((table, len(text)) for table, text in texts.items())
+        content = msgspec.json.encode(_Content(part.facts, sizes))
+        return self.stage.write(self.name, number, [content, b"\n", *texts.values()])
+
+    def read(self, number: int, digest: str) -> DrawnPart:
+        """Read a drawn part."""
+        first, rest = self.stage.read(self.name, number, digest).split(b"\n", 1)
         found = msgspec.json.decode(first, type=_Content)
         lines, begin = {}, 0
         for table, size in found.sizes:
@@ -105,32 +202,28 @@ class Drawing:
             begin += size
         return DrawnPart(found.facts, lines)
 
-    def attempts(self) -> dict[int, set[str]]:
-        """Return the digests of all attempts at each part that were completed."""
-        found: dict[int, set[str]] = {}
-        for path in (self.stage / DRAWN).iterdir():
-            number, _, digest = path.name.partition(".")
-            if number.isdigit():
-                found.setdefault(int(number), set()).add(digest)
-        return found
-
 
 def part_key(order: PartOrder, domain: Tree, counts: IntArray) -> bytes:
     """Return the key of a part's words, which depends on its counts and on its released total."""
     digest = hashlib.sha256(domain.parents.tobytes() + counts.tobytes()).digest()
-    return derived_key(order.key, digest, str(order.total).encode())
+    if order.given is None:
+        raise AssertionError("the order says what the top gives to the part")
+    return derived_key(order.key, digest, str(order.given.total).encode())
 
 
-def _write(folder: Path, number: int, part: DrawnPart) -> str:
-    """Write a part under the name of its digest, at once."""
-    texts = {table: b"".join(lines) for table, lines in part.lines.items()}
-    sizes = tuple((table, len(text)) for table, text in texts.items())
-    pieces = [msgspec.json.encode(_Content(part.facts, sizes)), b"\n", *texts.values()]
-    hashed = hashlib.sha256()
-    handle, name = tempfile.mkstemp(dir=folder, prefix="unfinished-")
-    with os.fdopen(handle, "wb") as file:
-        for piece in pieces:
-            hashed.update(piece)
-            file.write(piece)
-    Path(name).replace(folder / f"{number}.{hashed.hexdigest()}")
-    return hashed.hexdigest()
+def _packed(record: object) -> bytes:
+    """Write a record as bytes; arrays are of float64."""
+
+    def as_bytes(array: FloatArray) -> bytes:
+        return array.tobytes()
+
+    return msgspec.msgpack.encode(record, enc_hook=as_bytes)
+
+
+def _unpacked(written: bytes, kind: Any) -> Any:
+    """Read a record from bytes."""
+
+    def as_array(_: object, content: bytes) -> FloatArray:
+        return np.frombuffer(content, dtype=np.float64)
+
+    return msgspec.msgpack.decode(written, type=kind, dec_hook=as_array)

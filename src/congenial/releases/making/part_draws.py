@@ -1,26 +1,24 @@
-"""Counts of the top and of a part, measured and drawn by TopDown."""
+"""Counts of the top and of a part as they are drawn, and how TopDown draws them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import cast
 
 import numpy as np
 
-from congenial.accounting.mechanism import Certified
 from congenial.domain.tree import Tree
 from congenial.imaging.top_down import TopDown, descending
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
-from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
-from congenial.releases.accuracy import Margins, margins_of_measured
+from congenial.releases.accuracy import Margins, margins_in_parts
 from congenial.releases.file_table import Column, every
-from congenial.releases.intervals import intervals
+from congenial.releases.intervals import by_margins
+from congenial.releases.making.part_law import FromTop, PartLaw
 from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model
 from congenial.releases.part_models import below_model
-from congenial.types import FloatArray, IntArray
+from congenial.types import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,27 +28,28 @@ class DrawnRows:
     model: Model = field(repr=False)
     found: Margins = field(repr=False)
     counts: IntArray = field(repr=False)  # The confidential counts.
-    measured: IntArray = field(repr=False)
+    measured: IntArray | None  # None if they are not published.
     values: IntArray
 
     def columns(self, *, truth: bool) -> dict[str, Column]:
         """Return the columns of the released table that do not name a count."""
-        measured = self.measured if self.model.plan.release.measurements else None
-        image = cast(Certified, TopDown(self.model.mechanism, self.model.resolved))
-        ends = intervals(self.model, image, self.found, self.values, measured).columns
+        ends = by_margins(self.model, self.found, self.values, self.measured).columns
         own: dict[str, Column] = {"value": every(self.values), **ends}
         return {**own, "truth": every(self.counts)} if truth else own
 
     def measurements(self) -> dict[str, Column]:
         """Return the columns of the table of measurements that do not name a count."""
         model = self.model
+        if self.measured is None:
+            raise AssertionError("the measurements are not published")
         return {**measurement_columns(model.mechanism, model.resolved.pinned, self.measured)}
 
 
 def check_exact(over: Model, counts: IntArray) -> None:
     """Refuse exact counts that leave no release; no other count is read."""
     check_pinned(over.resolved, counts, over.invariant, whole=True, domain=over.domain)
-    _image_of(over).check_exact(counts)
+    if over.plan.method.name == "topdown":
+        _image_of(over).check_exact(counts)
 
 
 def draw_top(over: Model, counts: IntArray, rng: Randomness) -> DrawnRows:
@@ -59,7 +58,7 @@ def draw_top(over: Model, counts: IntArray, rng: Randomness) -> DrawnRows:
     measured = np.asarray(noisy, dtype=np.int64)
     values = _image_of(over).apply(np.where(over.determined, counts, measured), rng)
     values = checked_draws(over.resolved, np.asarray(values, dtype=np.int64), counts)
-    return DrawnRows(over, margins_of_measured(over), counts, measured, values)
+    return _rows(over, counts, measured, values)
 
 
 def _image_of(over: Model) -> TopDown:
@@ -68,23 +67,31 @@ def _image_of(over: Model) -> TopDown:
 
 
 def draw_below(
-    plan: Plan, scale: FloatArray, domain: Tree, counts: IntArray, total: int, rng: Randomness
+    law: PartLaw, domain: Tree, counts: IntArray, given: FromTop, rng: Randomness
 ) -> DrawnRows:
-    """Measure and draw the counts below a cut node, which add up to its released count `total`.
+    """Measure and draw the counts below a cut node, which add up to its released count.
 
-    `domain` has the path down to the node and all below it. `scale` is that of each level below the
-    node. The node comes first in what is drawn.
+    `domain` has the path down to the node and all below it. The node comes first in what is drawn.
     """
-    depth = len(plan.hierarchy.levels) - len(scale)
-    parents = domain.parents[depth:] - depth
-    parents[0] = -1
-    tree = Tree.from_parents(parents, domain.names[depth:])
-    levels = np.concatenate(([np.inf], scale))
-    pinned = below_model(plan, levels, tree, tree.roots)
+    tree = forest_below(domain, law.depth)
+    levels = np.concatenate(([np.inf], law.scale[1:]))
+    pinned = below_model(law.plan, levels, tree, tree.roots)
     image = descending(pinned.mechanism, pinned.resolved)
-    measured = np.asarray(image.measure(counts[depth:], rng=rng), dtype=np.int64)
-    measured[0] = total  # in the place of the confidential count, which is not exact
+    measured = np.asarray(image.measure(counts[law.depth :], rng=rng), dtype=np.int64)
+    measured[0] = given.total  # in the place of the confidential count, which is not exact
     values = checked_draws(pinned.resolved, image.move(measured, rng), measured)
     # for readers the node's own count is not exact either
-    part = below_model(plan, levels, tree, tree.roots[:0])
-    return DrawnRows(part, margins_of_measured(part), counts[depth:], measured, values)
+    part = below_model(law.plan, levels, tree, tree.roots[:0])
+    return _rows(part, counts[law.depth :], measured, values)
+
+
+def forest_below(domain: Tree, depth: int) -> Tree:
+    """Return the tree below a cut node of a depth, given the path down to it and all below it."""
+    parents = domain.parents[depth:] - depth
+    parents[0] = -1
+    return Tree.from_parents(parents, domain.names[depth:])
+
+
+def _rows(model: Model, counts: IntArray, measured: IntArray, values: IntArray) -> DrawnRows:
+    published = measured if model.plan.release.measurements else None
+    return DrawnRows(model, margins_in_parts(model), counts, published, values)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from congenial.data.counts import JointSource, RowSource, open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
 from congenial.domain.tree import Tree
-from congenial.errors import DataError
+from congenial.errors import CongenialError, DataError
 from congenial.plan.cut import PARTS, Cut, check_number, check_single
 from congenial.plan.fields import refuse
 from congenial.plan.plan import Plan
@@ -26,19 +26,26 @@ from congenial.releases import directory as files
 from congenial.releases.certificate import certify
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.making.order import Order, Written
-from congenial.releases.making.part_draws import DrawnRows, check_exact, draw_top
-from congenial.releases.making.part_rows import DrawnPart, PartLaw, columns_by_table, draw_part
+from congenial.releases.making.part_draws import DrawnRows, check_exact, draw_top, forest_below
+from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
+from congenial.releases.making.part_rows import DrawnPart, columns_by_table, draw_part
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.part_models import (
+    PartShape,
     level_scales,
     levels_of_all,
     of_all,
+    shape_of,
     stand_in,
     top_model,
 )
 from congenial.releases.rows import columns_of, key_cells
-from congenial.releases.specification import KeyedDraws, worst_neighbours
+from congenial.releases.specification import KeyedDraws, unnamed, worst_neighbours
 from congenial.types import IntArray
+
+if TYPE_CHECKING:
+    from congenial.sum_network.joined import Outside
+    from congenial.sum_network.weights import PartMessage
 
 log = logging.getLogger("congenial.releases.making")
 CHANGED = (
@@ -59,10 +66,18 @@ class PartSource(Protocol):
     def children(self, top: Tree) -> IntArray:
         """Return the number of children of each cut node of the top."""
 
+    def shapes(self, nodes: Sequence[CutNode]) -> list[PartShape]:
+        """Return the shape of the part below each node."""
+
+    def messages(
+        self, law: PartLaw, nodes: Sequence[CutNode], outsides: Sequence[Outside]
+    ) -> list[PartMessage]:
+        """Return the message of each part, below some nodes, given what is outside each."""
+
     def drawn(
-        self, law: PartLaw, top: Tree, counts: IntArray, values: IntArray
+        self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
     ) -> Iterator[DrawnPart]:
-        """Draw all parts, given the top's counts and released values; in the order of the top."""
+        """Draw the parts below some nodes, one after another, given the top's draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,18 +105,46 @@ class RowsHere:
             raise DataError(CHANGED)
         return np.asarray(found)
 
+    def shapes(self, nodes: Sequence[CutNode]) -> list[PartShape]:
+        """Return the shape of the part below each node."""
+        found = []
+        for number, node in enumerate(nodes, start=1):
+            self.order.notify(f"looking at part {number:,} of {len(nodes):,}")
+            with self._opened(self.cut.plan, *node.path) as rows:
+                found.append(shape_of(forest_below(cast(Tree, rows.domain), self.cut.depth)))
+        return found
+
+    def messages(
+        self, law: PartLaw, nodes: Sequence[CutNode], outsides: Sequence[Outside]
+    ) -> list[PartMessage]:
+        """Count one part after another, and work out its message."""
+        from congenial.releases.making.conditioned_parts import message_of_part
+
+        parts = self._counted(law, nodes, "preparing part")
+        return [
+            message_of_part(law, *part, node, outside)
+            for part, node, outside in zip(parts, nodes, outsides, strict=True)
+        ]
+
     def drawn(
-        self, law: PartLaw, top: Tree, counts: IntArray, values: IntArray
+        self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
     ) -> Iterator[DrawnPart]:
         """Count and draw one part after another."""
-        at = np.flatnonzero(top.level == law.depth).tolist()
-        for number, node in enumerate(at, start=1):
-            self.order.notify(f"part {number:,} of {len(at):,}")
-            with self._opened(law.plan, *top.path(node)[1:]) as rows:
+        parts = self._counted(law, nodes, "part")
+        for part, node, one in zip(parts, nodes, given, strict=True):
+            yield draw_part(law, *part, node, one, self.order.randomness)
+
+    def _counted(
+        self, law: PartLaw, nodes: Sequence[CutNode], step: str
+    ) -> Iterator[tuple[Tree, IntArray]]:
+        """Count the rows below each node; yield the nodes and their counts."""
+        for number, node in enumerate(nodes, start=1):
+            self.order.notify(f"{step} {number:,} of {len(nodes):,}")
+            with self._opened(law.plan, *node.path) as rows:
                 domain, inside = cast(Tree, rows.domain), rows.counted.counts
-            if inside[law.depth] != counts[node]:
+            if inside[law.depth] != node.records:
                 raise DataError(CHANGED)
-            yield draw_part(law, domain, inside, int(values[node]), self.order.randomness)
+            yield domain, inside
 
 
 def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
@@ -119,21 +162,28 @@ def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
         check_number(cut, top)
         check_single(cut, top)
         model = build_model(plan, stand_in(top, cut))
-        guarantee = claim(model, _error(model))
+        guarantee = claim(model, _error_of_noise(model))
         over = top_model(model, top)
         _check_free(cut, source, over, model, guarantee)
         counts = rows.counted.counts
     check_exact(over, counts)
+    nodes = _cut_nodes(over, counts, cut.depth)
+    error = per_count = 0.0
+    if plan.method.name == "conditioning":
+        shapes = source.shapes(nodes)
+        _check_shapes(cut, top, model, guarantee, shapes)
+        error, per_count = _errors(len(top) + sum(shape.nodes for shape in shapes))
+        guarantee = claim(model, error)
     worst = worst_neighbours(model, guarantee)
+    worst = unnamed(worst) if plan.method.name == "conditioning" else worst
+    scale, stamped = level_scales(model)[cut.depth :].tolist(), order.simulation is not None
+    law = PartLaw(plan, cut.depth, tuple(scale), per_count, worst, order.with_truth, stamped)
     debit = order.reserve(model, guarantee)
-    order.notify(f"drawing the counts down to {cut.level}")
-    drawn = draw_top(over, counts, order.randomness)
-    scale = tuple(level_scales(model)[cut.depth + 1 :].tolist())
-    law = PartLaw(plan, cut.depth, scale, worst, order.with_truth, order.simulation is not None)
+    drawn, given = _drawn_top(law, over, counts, nodes, error, order, source)
     facts = []
     with _tables(law, order.place, drawn) as write:
         at = np.flatnonzero(top.level == cut.depth).tolist()
-        parts = source.drawn(law, top, counts, drawn.values)
+        parts = source.drawn(law, nodes, given)
         for node, part in zip(at, parts, strict=True):
             write(node, part)
             facts.append(part.facts)
@@ -149,12 +199,87 @@ def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
         of_all(made, top, facts, worst),
         keyed=KeyedDraws("shake-256", KEY_BITS, len(facts)) if source.keyed else None,
     )
-    nodes = sum(level.nodes for level in certificate.domain.levels)
-    return Written(certificate, debit, nodes, tuple(odd))
+    size = sum(level.nodes for level in certificate.domain.levels)
+    return Written(certificate, debit, size, tuple(odd))
 
 
-def _error(model: Model) -> float:
-    """Return the numerical error of all noise, which is 0 or refused."""
+def _cut_nodes(over: Model, counts: IntArray, depth: int) -> list[CutNode]:
+    """Return the nodes below which the parts lie."""
+    top, resolved, exact = cast(Tree, over.domain), over.resolved, over.determined
+    ends = (resolved.lo, resolved.hi)
+    return [
+        CutNode(top.path(v)[1:], int(counts[v]), bool(exact[v]), *(float(end[v]) for end in ends))
+        for v in np.flatnonzero(top.level == depth).tolist()
+    ]
+
+
+def _drawn_top(
+    law: PartLaw,
+    over: Model,
+    counts: IntArray,
+    nodes: Sequence[CutNode],
+    error: float,
+    order: Order,
+    source: PartSource,
+) -> tuple[DrawnRows, list[FromTop]]:
+    """Draw the top; return it and what it gives to each part."""
+    level = law.plan.place_names[law.depth]
+    at = np.flatnonzero(cast(Tree, over.domain).level == law.depth)
+    if law.plan.method.name == "conditioning":
+        from congenial.releases.making.conditioned_parts import condition_top
+
+        def messages_of(outsides: Sequence[Outside]) -> list[PartMessage]:
+            return source.messages(law, nodes, outsides)
+
+        return condition_top(over, counts, at, messages_of, error, order.randomness)
+    order.notify(f"drawing the counts down to {level}")
+    drawn = draw_top(over, counts, order.randomness)
+    return drawn, [FromTop(total) for total in drawn.values[at].tolist()]
+
+
+def _errors(size: int) -> tuple[float, float]:
+    """Return the error of a draw given the invariants, and the part that each count may cost."""
+    from congenial.sum_network import error_limit
+
+    return error_limit(size), error_limit(size) / size
+
+
+def _check_shapes(
+    cut: Cut, top: Tree, model: Model, found: Guarantee, shapes: Sequence[PartShape]
+) -> None:
+    """Refuse parts whose loss under bounds is not that of the nodes that stand for them.
+
+    It lies between the loss of these nodes and the loss with chains in the place of small parts.
+    """
+    if found.moves is None:
+        raise AssertionError("a guarantee of noise on a tree knows what neighbours change")
+    fixed = ~found.moves.changes[model.domain.level == cut.depth]
+    chains = np.zeros(len(top), dtype=np.bool_)
+    chains[top.level == cut.depth] = [
+        not shape.stands_alone(fixed=same)
+        for shape, same in zip(shapes, fixed.tolist(), strict=True)
+    ]
+    if not chains.any():
+        return
+    try:
+        least = build_model(cut.plan, stand_in(top, cut, chains))
+        same = np.array_equal(level_scales(least), level_scales(model))
+        same = same and claim(least, 0.0).epsilon == claim(model, 0.0).epsilon
+    except CongenialError:
+        same = False
+    if not same:
+        refuse(
+            PARTS,
+            f"is {cut.level!r}, below {int(chains.sum()):,} of whose nodes some level has no count "
+            "that changes alone, so that bounds cost less than parts can show",
+            "cut at another level, or leave parts out",
+        )
+
+
+def _error_of_noise(model: Model) -> float:
+    """Return the numerical error of noise that is drawn alone, which is 0 or refused."""
+    if model.plan.method.name == "conditioning":
+        return 0.0
     error = model.mechanism.noise.sampling_error(model.mechanism.scales)
     if error > 0.0:
         refuse(

@@ -7,34 +7,19 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import cast
 
-import numpy as np
-
 from congenial.data.spelling import odd_names
 from congenial.domain.tree import Tree
-from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
 from congenial.releases.file_table import Column
 from congenial.releases.making.part_draws import DrawnRows, draw_below
+from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
 from congenial.releases.part_models import PartFacts, facts_of, named_below
 from congenial.releases.rows import key_cells
-from congenial.releases.specification import WorstNeighbours
 from congenial.types import IntArray
 
 # Names of a table's two files.
 Table = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class PartLaw:
-    """All that the draws of all parts have in common; it has no count."""
-
-    plan: Plan
-    depth: int  # Of the level below whose nodes the parts lie.
-    scale: tuple[float, ...]  # Scale of the noise of each level below; inf without noise.
-    worst: WorstNeighbours
-    with_truth: bool  # Whether the confidential counts are written, too; in simulations only.
-    stamped: bool  # Whether the release is a simulation.
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +31,15 @@ class DrawnPart:
 
 
 def draw_part(
-    law: PartLaw, domain: Tree, counts: IntArray, total: int, rng: Randomness
+    law: PartLaw, domain: Tree, counts: IntArray, node: CutNode, given: FromTop, rng: Randomness
 ) -> DrawnPart:
-    """Draw the counts below a cut node; `draw_below` describes the arguments."""
-    below = draw_below(law.plan, np.array(law.scale), domain, counts, total, rng)
+    """Draw the counts below a cut node; `draw_below` describes `domain` and `counts`."""
+    if law.plan.method.name == "conditioning":
+        from congenial.releases.making.conditioned_parts import condition_below
+
+        below = condition_below(law, domain, counts, node, given, rng)
+    else:
+        below = draw_below(law, domain, counts, given, rng)
     lines = {
         table: files.csv_lines(
             islice(key_cells(law.plan.place_names, domain, ()), law.depth + 1, None),

@@ -1,7 +1,7 @@
 """The parts of a release, counted and drawn by Spark's workers.
 
 The driver draws the top and assembles the files. Spark only counts, stores counts in the stage, and
-draws each part from its order there. Nothing that is keyed or confidential is in a query, in a
+works on each part by the order there. Nothing that is keyed or confidential is in a query, in a
 setting or in a function that is sent to the workers. `docs/decisions/0024-drawing-in-spark.md`
 says why.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -31,13 +31,30 @@ from congenial.errors import ArgumentError, CongenialError, DataError, ReleaseEr
 from congenial.plan.cut import Cut
 from congenial.plan.plan import Plan
 from congenial.randomness import derived_key, fresh_key
-from congenial.releases.making.drawn_files import COUNTS, DRAWN, ORDERS, Drawing, PartOrder
+from congenial.releases.making.drawn_files import (
+    COUNTS,
+    ORDERS,
+    RESULTS,
+    Drawing,
+    PartOrder,
+    PartStep,
+    Sending,
+    Shaping,
+    Stage,
+)
 from congenial.releases.making.order import Order
 from congenial.releases.making.part_files import RowsHere
-from congenial.releases.making.part_rows import DrawnPart, PartLaw
+from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
+from congenial.releases.making.part_rows import DrawnPart
+from congenial.releases.part_models import PartShape
 from congenial.types import IntArray
 
+if TYPE_CHECKING:
+    from congenial.sum_network.joined import Outside
+    from congenial.sum_network.weights import PartMessage
+
 T = TypeVar("T")
+Result_co = TypeVar("Result_co", covariant=True)
 # Settings of Spark, each with the value that drawing needs, the value if it is not set, and why.
 _SETTINGS = (
     (
@@ -48,7 +65,18 @@ _SETTINGS = (
     ),
     ("spark.speculation", "false", "false", "Spark would draw a part twice at once"),
 )
-_DRAWN = "part bigint, digest string, error string, message string"
+_DONE = "part bigint, digest string, error string, message string"
+
+
+class _Reading(Protocol[Result_co]):
+    """A step of the work on a part, whose result can be read."""
+
+    @property
+    def name(self) -> str: ...
+
+    def __call__(self, number: int) -> str: ...
+
+    def read(self, number: int, digest: str) -> Result_co: ...
 
 
 @contextmanager
@@ -64,9 +92,10 @@ def rows_in_spark(cut: Cut, order: Order, session: object) -> Iterator[RowsInSpa
     try:
         with uninterrupted():
             stage.mkdir(mode=0o700)
-            for name in (COUNTS, ORDERS, DRAWN):
+            for name in (COUNTS, ORDERS, RESULTS):
                 (stage / name).mkdir(mode=0o700)
-        yield RowsInSpark(cut, order, spark, stage)
+        shared = Stage(cut.plan, cut.depth, order.base.absolute(), stage)
+        yield RowsInSpark(cut, order, spark, shared)
     finally:
         with uninterrupted():
             _erase(stage)
@@ -118,8 +147,9 @@ class RowsInSpark:
     cut: Cut
     order: Order
     spark: Any
-    stage: Path
+    stage: Stage
     keyed = True
+    asked: int = 0  # How often messages were asked for.
     # The file of each part's counts and the number of its node's children, by the node's path.
     found: dict[NodePath, tuple[str, int]] = field(default_factory=dict, repr=False)
 
@@ -138,7 +168,7 @@ class RowsInSpark:
                 rows.shown,
                 replace(groups, frame=None, rows=None),
                 cut.depth,
-                self.stage / COUNTS,
+                self.stage.place / COUNTS,
             )
             frame = groups.rows.to_native()
         plan, known = cut.top_plan(cut.depth), staging.known
@@ -175,42 +205,67 @@ class RowsInSpark:
         at = np.flatnonzero(top.level == self.cut.depth).tolist()
         return np.array([self.found[top.path(v)[1:]][1] for v in at], dtype=np.int64)
 
+    def shapes(self, nodes: Sequence[CutNode]) -> list[PartShape]:
+        """Return the shape of the part below each node."""
+        orders = (PartOrder(node, self._file(node)) for node in nodes)
+        return list(self._done(Shaping(self.stage), orders, len(nodes), "looking at"))
+
+    def messages(
+        self, law: PartLaw, nodes: Sequence[CutNode], outsides: Sequence[Outside]
+    ) -> list[PartMessage]:
+        """Work out the messages of all parts in Spark."""
+        self.asked += 1
+        orders = (
+            PartOrder(node, self._file(node), outside)
+            for node, outside in zip(nodes, outsides, strict=True)
+        )
+        step = Sending(self.stage, law, self.asked)
+        return list(self._done(step, orders, len(nodes), "preparing"))
+
     def drawn(
-        self, law: PartLaw, top: Tree, counts: IntArray, values: IntArray
+        self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
     ) -> Iterator[DrawnPart]:
         """Draw all parts in Spark; then yield them, if each was drawn in one way only."""
-        drawing = Drawing(
-            law, self.order.base.absolute(), self.stage, self.order.randomness.private
-        )
-        at = np.flatnonzero(top.level == law.depth).tolist()
         master = fresh_key(self.order.randomness)
-        for number, node in enumerate(at):
-            path = top.path(node)[1:]
-            file, _ = self.found.get(path, (None, 0))
-            key = derived_key(master, str(number).encode())
-            order = PartOrder(path, file, int(counts[node]), int(values[node]), key)
-            drawing.write_order(number, order)
-        self.order.notify(f"drawing {len(at):,} parts in Spark")
-        rows = self._run(drawing, len(at))
-        for number, digest in enumerate(committed(rows, drawing, len(at))):
-            yield drawing.read(number, digest)
+        orders = (
+            PartOrder(
+                node,
+                self._file(node),
+                given=one,
+                key=derived_key(master, str(number).encode()),
+            )
+            for number, (node, one) in enumerate(zip(nodes, given, strict=True))
+        )
+        step = Drawing(self.stage, law, self.order.randomness.private)
+        return self._done(step, orders, len(nodes), "drawing")
 
-    def _run(self, drawing: Drawing, parts: int) -> list[dict[str, Any]]:
+    def _file(self, node: CutNode) -> str | None:
+        """Return the file of a part's counts; None if it has no row."""
+        return self.found.get(node.path, (None, 0))[0]
+
+    def _done(
+        self, step: _Reading[T], orders: Iterable[PartOrder], parts: int, doing: str
+    ) -> Iterator[T]:
+        """Do a step of the work on all parts in Spark; yield the results, in order."""
+        self.stage.write_orders(orders)
+        self.order.notify(f"{doing} {parts:,} parts in Spark")
         version = __version__
 
         def task(batches: Iterable[Any]) -> Iterator[Any]:
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    yield drawn_on_worker(drawing, version, number)
+                    yield done_on_worker(step, version, number)
 
         numbers = self.spark.range(0, parts, 1, parts)
-        found = _tried(lambda: numbers.mapInArrow(task, _DRAWN).toArrow(), "draw the parts")
-        rows: list[dict[str, Any]] = found.to_pylist()
-        return rows
+        found = _tried(lambda: numbers.mapInArrow(task, _DONE).toArrow(), "draw the parts")
+        for number, digest in enumerate(
+            committed(found.to_pylist(), self.stage.attempts(step.name), parts)
+        ):
+            yield step.read(number, digest)
 
 
-def drawn_on_worker(drawing: Drawing, version: str, number: int) -> Any:
-    """Draw one part on a worker; return the digest, or the error that the driver is to raise."""
+def done_on_worker(step: PartStep, version: str, number: int) -> Any:
+    """Work on one part on a worker; return the digest, or the error that the driver is to raise."""
     import pyarrow as pa
 
     digest, error, message = None, None, None
@@ -220,7 +275,7 @@ def drawn_on_worker(drawing: Drawing, version: str, number: int) -> Any:
                 f"the driver has congenial {version}, and a worker has {__version__}; install one "
                 "version everywhere."
             )
-        digest = drawing.draw(number)
+        digest = step(number)
     except CongenialError as caught:
         error, message = type(caught).__name__, str(caught)
     names = ("part", "digest", "error", "message")
@@ -229,22 +284,23 @@ def drawn_on_worker(drawing: Drawing, version: str, number: int) -> Any:
     return pa.RecordBatch.from_pylist([row], pa.schema(list(zip(names, kinds, strict=True))))
 
 
-def committed(rows: list[dict[str, Any]], drawing: Drawing, parts: int) -> list[str]:
-    """Return the digest of each part; refuse parts that were not drawn in exactly one way."""
+def committed(
+    rows: list[dict[str, Any]], attempts: Mapping[int, set[str]], parts: int
+) -> list[str]:
+    """Return the digest of each part's result; refuse parts that have not exactly one."""
     for row in rows:
         if row["error"] is not None:
             kind = getattr(errors, row["error"], None)
             raise (kind if isinstance(kind, type) else ReleaseError)(row["message"])
     found = {row["part"]: row["digest"] for row in rows}
-    attempts = drawing.attempts()
     if len(rows) != parts or set(found) != set(range(parts)):
         raise ReleaseError(
-            "Spark did not draw each part exactly once; nothing is published, and the debit stays. "
-            "Release again."
+            "Spark did not work on each part exactly once; nothing is published, and a debit "
+            "stays. Release again."
         )
     if any(attempts.get(number) != {digest} for number, digest in found.items()):
         raise ReleaseError(
-            "two attempts at a part of the release differ; nothing is published, and the debit "
+            "two attempts at a part of the release differ; nothing is published, and a debit "
             "stays. See that all workers have the same processors and libraries, and release again."
         )
     return [found[number] for number in range(parts)]

@@ -13,13 +13,15 @@ from congenial.namespaces import offer
 
 if TYPE_CHECKING:
     from congenial.sum_network.joined.part_tables import CHANGED as CHANGED
+    from congenial.sum_network.joined.part_tables import Outside as Outside
     from congenial.sum_network.joined.part_tables import PartSums as PartSums
     from congenial.sum_network.joined.part_tables import draw_part as draw_part
+    from congenial.sum_network.joined.part_tables import message_of as message_of
     from congenial.sum_network.joined.top_tables import Joined as Joined
     from congenial.sum_network.joined.top_tables import join as join
 
 _HOME = {
-    "sum_network.joined.part_tables": "CHANGED PartSums draw_part",
+    "sum_network.joined.part_tables": "CHANGED Outside PartSums draw_part message_of",
     "sum_network.joined.top_tables": "Joined join",
 }
 

@@ -19,7 +19,7 @@ import numpy as np
 from congenial.errors import InfeasibleError, NumericalError
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest
-from congenial.sum_network.joined.part_tables import Outside, PartSums, message_of
+from congenial.sum_network.joined.part_tables import Outside
 from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.tables import Tables, fill_noise
 from congenial.sum_network.weights import PartMessage, SharedUnary, Unary
@@ -58,11 +58,12 @@ def join(
     forest: SumForest,
     weights: SharedUnary,
     cut: IntArray,
-    fetch: Callable[[int], PartSums],
+    messages_of: Callable[[Sequence[Outside]], Sequence[PartMessage]],
     limit: float,
 ) -> Joined:
-    """Fetch all parts, one after another, and fill the tables of the top from their messages.
+    """Ask for the messages of all parts, and fill the tables of the top from them.
 
+    `messages_of` returns the message of each part, see `message_of`, given what is outside each.
     `cut` has the variable of the top that is the root of each part; it has no sum below it there.
     `limit` is the total variation that a draw of the whole tree may cost.
 
@@ -75,7 +76,7 @@ def join(
     """
     outsides = [Outside(0.0, np.inf, _SHARE)] * cut.size
     for attempt in range(_ROUNDS):
-        messages = [message_of(fetch(k), outside) for k, outside in enumerate(outsides)]
+        messages = messages_of(outsides)
         top = _Top.of(forest, weights, cut, messages)
         try:
             return Joined(top.filled(limit), tuple(messages), tuple(outsides))

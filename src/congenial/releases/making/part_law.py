@@ -1,0 +1,56 @@
+"""What the draws of all parts have in common, and what the draw of one part starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from congenial.plan.plan import Plan
+from congenial.releases.specification import WorstNeighbours
+from congenial.sum_network.joined import Outside
+from congenial.sum_network.weights import PartMessage
+
+
+@dataclass(frozen=True)
+class PartLaw:
+    """All that the draws of all parts have in common; it has no count."""
+
+    plan: Plan
+    depth: int  # Of the level below whose nodes the parts lie.
+    scale: tuple[float, ...]  # Scale of the noise of each level from the cut on; inf without noise.
+    per_count: float  # Total variation that the draw of each count may cost.
+    worst: WorstNeighbours
+    with_truth: bool  # Whether the confidential counts are written, too; in simulations only.
+    stamped: bool  # Whether the release is a simulation.
+
+
+class CutNode(msgspec.Struct, frozen=True):
+    """A node of the level below which the parts lie."""
+
+    path: tuple[str, ...]  # Names below the root down to the node.
+    records: int  # Its confidential count.
+    exact: bool  # Whether its count is published exactly, or follows from exact counts.
+    # Bounds of its count that the plan gives, or infinite.
+    least: float
+    most: float
+
+    def __repr__(self) -> str:
+        """Show no count."""
+        return f"CutNode(path={self.path!r})"
+
+
+class Sent(NamedTuple):
+    """The message that a part sent to the top, which is confidential."""
+
+    message: PartMessage
+    outside: Outside  # From which the windows of the part were placed.
+
+
+@dataclass(frozen=True, eq=False)
+class FromTop:
+    """What the top gives to a part."""
+
+    total: int  # The released count of its node.
+    sent: Sent | None = None  # Under conditioning: the message that the top received.
