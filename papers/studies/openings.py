@@ -114,8 +114,8 @@ WORDS = {
         "closest possible one. *Screened* and *credibility-limited* revision refuse some news."
     ),
     "margin tables": (
-        "A **margin** is a table of sums over some attributes, such as people by age. A *total* is "
-        "the margin over all of them, and an *area* is a state, county, tract, block group or "
+        "A **margin** is a table of sums over some attributes, such as people by age. A *total* "
+        "is the sum over all attributes. An *area* is a state, county, tract, block group or "
         "block."
     ),
 }
