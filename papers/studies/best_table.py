@@ -166,9 +166,10 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
         "same share of epsilon at each level. Neighbours differ by one substituted record. The "
         "root is published exactly, and no count may be negative. A plan with `method.name = "
         "'posterior'` releases the table of least expected error if its `method.loss` is `l1`, "
-        "the default. The best projection is the best of imaging and TopDown. Released intervals "
-        "are intervals around the measurements. Conditioning has wider noise, because bounds add "
-        "to its epsilon. Some tables also have a second posterior, whose prior treats leaves as "
+        "the default. The best projection is the best of imaging and TopDown. A method is "
+        "*worse* if its error is larger by more than two standard errors. Released intervals are "
+        "intervals around the measurements. Conditioning has wider noise, because bounds add to "
+        "its epsilon. Some tables also have a second posterior, whose prior treats leaves as "
         "independent. With many leaves, this posterior is left out, and so is conditioning.",
         *(_told(world, made) for world, made in found),
         _overview(shown),
@@ -248,17 +249,16 @@ def _told(world: World, made: Replicates) -> str:
     by_size = ""
     if larger:
         by_size = (
-            f" By size, its error is larger by more than two standard errors in {len(larger)} of "
-            f"{classes} pairs of a class and an epsilon. The largest: {sizes}."
+            f" By size, it is worse in {len(larger)} of {classes} pairs of a class and an epsilon. "
+            f"The largest: {sizes}."
         )
     return (
-        f"**{world.title[0].upper()}{world.title[1:]}.** The table of least expected error has a "
-        "larger error than the best projection, by more than two standard errors, in "
-        f"{len(above)} of {cases} pairs of a level and an epsilon{where}.{by_size} Released "
-        f"intervals of 90% contain the true count for at least {min(held):.1%} of the counts of "
-        f"every size class{_short(short)}. In the size classes above 0, with noise of scale "
-        f"{_COARSE:g} or more, they contain the true count for at most {max(above_zero):.1%} of "
-        "the counts."
+        f"**{world.title[0].upper()}{world.title[1:]}.** The table of least expected error is "
+        f"worse than the best projection in {len(above)} of {cases} pairs of a level and an "
+        f"epsilon{where}.{by_size} Released intervals of 90% contain the true count for at least "
+        f"{min(held):.1%} of the counts of every size class{_short(short)}. In the size classes "
+        f"above 0, with noise of scale {_COARSE:g} or more, they contain the true count for at "
+        f"most {max(above_zero):.1%} of the counts."
     )
 
 
