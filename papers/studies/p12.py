@@ -324,9 +324,10 @@ def _on_rates(rates: list[Rates], chains: list[FloatArray], traces: list[Trace])
             if among
             else "The printed share is not within the range of such chains in any reading."
         ),
-        f"**Figure 3.** The chains at ε̃ = {TILDE:g} have {chain.rates.size * chain.steps:,} steps "
-        f"in all. These are as precise as {chain.effective[0]:.0f} independent draws of cell 2, "
-        f"and {chain.effective[1]:.0f} of cell 1. The largest R-hat is {chain.r_hat:.3f}.",
+        f"**Figure 3.** The chains at ε̃ = {TILDE:g} have {chain.rates.size * chain.steps:,} "
+        f"steps in all. Together, they are as precise as {chain.effective[0]:.0f} independent "
+        f"draws of cell 2, and {chain.effective[1]:.0f} of cell 1. The largest R-hat is "
+        f"{chain.r_hat:.3f}.",
     )
 
 
