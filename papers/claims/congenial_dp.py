@@ -285,7 +285,7 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), Example 5.2",
-        "The number of tens, rounded up and mandated, makes M* 0-private: gamma = -1.",
+        "If the number of tens, rounded up, is mandated, M* is 0-private: gamma = -1.",
         "the paper",
         True,
         _secret(one_group=True),

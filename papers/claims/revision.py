@@ -245,7 +245,7 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, bound",
-        "If it is eta-private which of the parts a release is in, M given the union is (epsilon + "
+        "If a release of only the part's name is eta-private, M given the union is (epsilon + "
         "eta, delta)-private.",
         "ours",
         True,
@@ -254,8 +254,8 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Lemma 3.6",
-        "Independent mechanisms, conditioned on a product of invariants, are conditioned each by "
-        "itself, and their epsilons add up.",
+        "If independent mechanisms are conditioned on a product of invariants, each is "
+        "conditioned on its own invariant, and their epsilons add up.",
         "the paper",
         True,
         _product(rectangle=True),

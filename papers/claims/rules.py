@@ -304,7 +304,7 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, after equation 2",
-        "Conditioning makes nothing possible that was impossible, nor doubtful that was sure.",
+        "Conditioning makes no impossible world possible, and no sure world doubtful.",
         "the paper",
         True,
         _monotone(conditioned),

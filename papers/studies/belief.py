@@ -491,12 +491,11 @@ def _on_costs(costs: dict[tuple[float, int, int], CostOfBounds]) -> str:
     within = all(c.ratio <= 2 / _noise_ratio(eps) ** 2 - 1 for (eps, _, _), c in costs.items())
     return (
         "**What bounds cost.** The loss for one record is (1 + γ) ε, where ε is the loss of the "
-        "noise. With one exact total and no negative cell, γ was enumerated for "
-        f"{len(costs)} combinations of ε, cells and total. The loss "
-        f"{'never' if within else 'somewhere'} exceeds ln(2 exp(ε) - 1), so γ "
-        f"{'never' if within else 'somewhere'} exceeds ln(2 exp(ε) - 1)/ε - 1. "
-        f"The γ nearest to its bound is {100 * share:.1f}% of it, at ε = {most[0]:g}, {most[1]} "
-        f"cells and total {most[2]}."
+        f"noise. With one exact total and no negative cell, γ was enumerated for {len(costs)} "
+        f"combinations of ε, cells and total. The loss {'never' if within else 'somewhere'} "
+        f"exceeds ln(2 exp(ε) - 1), so γ {'never' if within else 'somewhere'} exceeds ln(2 exp(ε) "
+        f"- 1)/ε - 1. The γ nearest to its bound is {100 * share:.1f}% of this bound, at ε = "
+        f"{most[0]:g}, {most[1]} cells and total {most[2]}."
     )
 
 

@@ -162,14 +162,15 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
     )
     findings = (
         "Every method releases every table at the same final epsilons. All methods except "
-        "conditioning get the same measurements. These have discrete Laplace noise, with the same "
-        "share of epsilon at each level. Neighbours differ by one substituted record. The root is "
-        "published exactly, and no count may be negative. A plan with `method.name = 'posterior'` "
-        "releases the table of least expected error if its `method.loss` is `l1`, the default. The "
-        "best projection is the best of imaging and TopDown. Released intervals are intervals "
-        "around the measurements. Conditioning has wider noise, because bounds add to its epsilon. "
-        "Some tables also have a second posterior, whose prior treats leaves as independent. With "
-        "many leaves, it is left out, and so is conditioning.",
+        "conditioning get the same measurements. These have discrete Laplace noise, with the "
+        "same share of epsilon at each level. Neighbours differ by one substituted record. The "
+        "root is published exactly, and no count may be negative. A plan with `method.name = "
+        "'posterior'` releases the table of least expected error if its `method.loss` is `l1`, "
+        "the default. The best projection is the best of imaging and TopDown. A method is "
+        "*worse* if its error is larger by more than two standard errors. Released intervals are "
+        "intervals around the measurements. Conditioning has wider noise, because bounds add to "
+        "its epsilon. Some tables also have a second posterior, whose prior treats leaves as "
+        "independent. With many leaves, this posterior is left out, and so is conditioning.",
         *(_told(world, made) for world, made in found),
         _overview(shown),
         *(_told_of_laws(world, table) for world, table in known),
@@ -180,9 +181,9 @@ def study_of(found: list[tuple[World, Replicates]]) -> Study:
         "another, as said above.",
         "An interval around the measurement has the stated coverage for every true count. A "
         "posterior's interval is shorter on average. It has the stated coverage on average over "
-        "counts like those of its prior. In some size classes it has less, since counts that "
-        "differ much from those beside them are moved towards these. So releases have intervals "
-        "around the measurements.",
+        "counts like those of its prior. In some size classes it has less coverage, because a "
+        "count that differs much from the counts beside it is moved towards these counts. So "
+        "releases have intervals around the measurements.",
     )
     title = "The table of least expected error, beside other methods"
     return Study("best-table", title, findings, tuple(tables), (figure,))
@@ -248,16 +249,16 @@ def _told(world: World, made: Replicates) -> str:
     by_size = ""
     if larger:
         by_size = (
-            f" By size, its error is larger by more than two standard errors in {len(larger)} of "
-            f"{classes} pairs of a class and an epsilon. The largest: {sizes}."
+            f" By size, it is worse in {len(larger)} of {classes} pairs of a class and an epsilon. "
+            f"The largest: {sizes}."
         )
     return (
-        f"**{world.title[0].upper()}{world.title[1:]}.** The table of least expected error has a "
-        f"larger error than the best projection, by more than two standard errors, in {len(above)} "
-        f"of {cases} pairs of a level and an epsilon{where}.{by_size} Released intervals of 90% "
-        f"contain the true count for at least {min(held):.1%} of the counts of every size "
-        f"class{_short(short)}. In the size classes above 0, with noise of scale {_COARSE:g} or "
-        f"more, they contain it for at most {max(above_zero):.1%}."
+        f"**{world.title[0].upper()}{world.title[1:]}.** The table of least expected error is "
+        f"worse than the best projection in {len(above)} of {cases} pairs of a level and an "
+        f"epsilon{where}.{by_size} Released intervals of 90% contain the true count for at least "
+        f"{min(held):.1%} of the counts of every size class{_short(short)}. In the size classes "
+        f"above 0, with noise of scale {_COARSE:g} or more, they contain the true count for at "
+        f"most {max(above_zero):.1%} of the counts."
     )
 
 
@@ -355,10 +356,11 @@ def _told_of_laws(world: World, table: Exhibit) -> str:
     leaf = world.level_names[-1]
     return (
         f"**The gain that a prior can have: {world.title}.** Divide the {leaf}s into {_CLASSES} "
-        f"classes, by the true mean of a {leaf} and its siblings. Suppose that the law of the true "
-        f"counts of each class were known. From a {leaf}'s own measurement, the least error would "
-        f"then be, beside that of the best projection, {gains}. No prior that treats the counts of "
-        "a class alike gains more from that measurement alone."
+        f"classes, by the true mean of a {leaf} and its siblings. Suppose that the law of the "
+        f"true counts of each class were known. Compare the least error that a {leaf}'s own "
+        "measurement then allows with the error of the best projection. The least error is "
+        f"{gains}. No prior that treats the counts of a class alike gains more from that "
+        "measurement alone."
     )
 
 

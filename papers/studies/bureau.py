@@ -66,7 +66,7 @@ class Found:
     Attributes
     ----------
     names : tuple of (str, str)
-        Of each group: the level, or blocks of a size, and the margin.
+        Of each group: the level, or blocks or cells of a size, and the margin.
     number : ndarray of int64, shape (groups,)
         Counts in each.
     error : dict of ndarray of float64, shape (replicates, groups)
@@ -236,7 +236,8 @@ def _groups(
             size = f"{low}–{high - 1:.0f}" if high < np.inf else f"{low} or more"
             some = here & (x >= low) & (x < high)
             if some.any():
-                names.append((f"block of {'0' if low == 0 else size}", text))
+                counted = "cell" if block.margin else "block"
+                names.append((f"{counted} of {'0' if low == 0 else size}", text))
                 member.append(some)
     return tuple(names), member
 
@@ -253,14 +254,14 @@ def study_of(found: list[tuple[World, Found]]) -> Study:
         "The Census Bureau's TopDown fits the children of an area in two passes. The first pass "
         "fits their totals. The second pass fits all other margins, and changes the totals by at "
         "most 0.01. Rounding has the same two passes. TopDown of congenial fits and rounds all "
-        "margins at once. Both get the same measurements of the 2010 counts of people, by the plan "
-        "`examples/washington/plan.toml`. `papers/studies/bureau_passes.py` follows Abowd et al. "
-        "(2022), and lists its choices where the article says nothing. PIQP solves its quadratic "
-        "programmes, and HiGHS its roundings.",
+        "margins at once. Both algorithms get the same measurements of the 2010 counts of "
+        "people, by the plan `examples/washington/plan.toml`. `papers/studies/bureau_passes.py` "
+        "follows Abowd et al. (2022), and lists its choices where the article says nothing. "
+        "There, PIQP solves the quadratic programmes, and HiGHS the roundings.",
         "The example divides the budget of a level equally among its margins. So the noise of a "
-        "total has the same scale as that of a single cell. The measured cells also say something "
-        "about the totals. A pass that fixes totals first does not use this. Larger shares of the "
-        "budget for totals were not tried.",
+        "total has the same scale as that of a single cell. The measured cells also say "
+        "something about the totals. A pass that fixes totals first does not use this "
+        "information. Larger shares of the budget for totals were not tried.",
         *(_told(world, one) for world, one in found),
         "Times are elapsed times, and differ from run to run. One pass uses several threads, and "
         "two passes use one, so the times do not compare equal resources.",
@@ -347,9 +348,10 @@ def _errors(world: World, found: Found) -> Exhibit:
     )
     number = len(found.error[OURS])
     notes = (
-        f"Errors are mean absolute errors of {number} releases. The difference is the error of two "
-        "passes minus that of one, with its standard error over the releases. Bias is the mean of "
-        "released minus true count.",
+        f"Errors are mean absolute errors of {number} releases. The difference is the error of "
+        "two passes minus that of one, with its standard error over the releases. Bias is the "
+        "mean of released minus true count. A cell of 1–9 is a count of one race and age in a "
+        "block, from 1 to 9.",
     )
     return Exhibit(
         f"{world.name}-errors", f"Mean absolute error: {world.title}", columns, tuple(rows), notes

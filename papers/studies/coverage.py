@@ -50,9 +50,9 @@ def run(
         f"contain the count with probability {1 - ALPHA:.0%}. {METHODS}. With this noise, "
         "inversion is possible for zones only: on blocks, too many true counts could be 0. The "
         "[next study](inversion.md) has blocks with less noise.",
-        f"Every method has {first} replicates on {zones.tree.leaves.size:,} zones and, except "
-        f"inversion, {second} on {people.tree.leaves.size:,} blocks; standard errors are in the "
-        "tables.",
+        f"Every method made {first} releases (*replicates*) of the {zones.tree.leaves.size:,} "
+        f"zones. Every method except inversion made {second} releases of the "
+        f"{people.tree.leaves.size:,} blocks. Standard errors are in the tables.",
         *(told(name, made) for name, made in found.items()),
         "Bias by decile of the true count need not be a fault of an estimate. The mean of a "
         "posterior is moved towards counts that are likely under the prior. So it is above the "

@@ -124,9 +124,9 @@ def told(name: str, made: tuple[Tally, ...]) -> str:
         f'**On {name}.** The error margins of rows "conditioning, adds up" and "measurements" are '
         "exact. The first three columns are coverage: in the size of true count "
         "where it is lowest, in the size where it is highest, and over all leaves. The error is "
-        "the mean absolute error of a leaf. The last three columns are bias: of the tenth with the "
-        "largest true counts, of the tenth with the largest estimates, and of the tenth by "
-        f"estimate where it is farthest from 0.\n\n{shown}\n\n{_of_inversion(by)}"
+        "the mean absolute error of a leaf. The last three columns are bias: in the tenth of "
+        "leaves with the largest true counts, in the tenth with the largest estimates, and in the "
+        f"tenth by estimate whose bias is farthest from 0.\n\n{shown}\n\n{_of_inversion(by)}"
     ).strip()
 
 

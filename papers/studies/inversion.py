@@ -39,8 +39,8 @@ def run(
         f"Discrete Laplace noise of scale {SCALE:g} is added at every node of {world.tree.depth} "
         f"levels. Without bounds, epsilon is {epsilon:g} in all if one record is added or removed. "
         f"Each interval should contain the count with probability {1 - ALPHA:.0%}. {METHODS}.",
-        f"Every method has {len(made[0].error):,} replicates on {world.tree.leaves.size:,} blocks; "
-        "standard errors are in the tables.",
+        f"Every method made {len(made[0].error):,} releases (*replicates*) of the "
+        f"{world.tree.leaves.size:,} blocks. Standard errors are in the tables.",
         told(world.name, made),
         f"Over all leaves, the coverage of every method is at least {least:.1%}. Counts are whole "
         "numbers, and this noise is small. Therefore most intervals cannot have a coverage of "

@@ -70,9 +70,9 @@ WORDS = {
         "of counts is a range, such as 10 to 99."
     ),
     "inversion": (
-        "**Inversion** gives intervals for releases that were made by conditioning on bounds. [It "
-        "is proved](../decisions/0018-intervals-by-inversion.md) that these intervals have the "
-        "stated coverage, for all true counts."
+        "**Inversion** gives intervals for releases that were made by conditioning on bounds. [A "
+        "theorem](../decisions/0018-intervals-by-inversion.md) gives these intervals the stated "
+        "coverage, for all true counts. One numerical step is checked, not proved."
     ),
     "bias": (
         "**Bias** is the mean of estimate minus true count. *Deciles* divide the leaves into "
@@ -114,8 +114,8 @@ WORDS = {
         "closest possible one. *Screened* and *credibility-limited* revision refuse some news."
     ),
     "margin tables": (
-        "A **margin** is a table of sums over some attributes, such as people by age. A *total* is "
-        "the margin over all of them, and an *area* is a state, county, tract, block group or "
+        "A **margin** is a table of sums over some attributes, such as people by age. A *total* "
+        "is the sum over all attributes. An *area* is a state, county, tract, block group or "
         "block."
     ),
 }

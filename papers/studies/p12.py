@@ -280,16 +280,16 @@ def _on_distances(found: list[Distances]) -> tuple[str, ...]:
     exact, chain = by["exact, ε = 0.5"], by["Algorithm 1, ε = 0.5"]
     fine, coarse, nnl2 = by["noise, ε = 1"], by["noise, ε = 0.5"], by["NNL2, ε = 1"]
     return (
-        "**Figure 1.** Here and below, the ε of noise is for one cell: its scale is 1/ε. A "
-        "substituted record changes two cells, so its ε is twice this. With noise at ε = 0.5, "
-        "exact totals and no negative cell, releases by exact conditioning have a mean distance of "
-        f"{exact[0]:.1f} (L1) and {exact[1]:.2f} (L2) from their tables. The distance of the noise "
-        f"itself is {coarse[0]:.1f} and {coarse[1]:.2f} at ε = 0.5, and {fine[0]:.1f} and "
-        f"{fine[1]:.2f} at ε = 1. So the distance by conditioning is between those of the noise at "
-        "ε = 1 and at ε = 0.5, as in the paper's box plots. The distance by NNL2 at ε = 1 is near "
-        f"that of its own noise: {nnl2[0]:.1f} and {nnl2[1]:.2f}. Algorithm 1 is the paper's "
-        "Markov chain. It is made to draw from the same law as exact conditioning, and its "
-        f"distances are {chain[0]:.1f} and {chain[1]:.2f}.",
+        "**Figure 1.** Here and below, the ε of noise is for one cell: the noise has scale 1/ε. "
+        "A substituted record changes two cells, so the ε for a record is twice this. With noise "
+        "at ε = 0.5, exact totals and no negative cell, releases by exact conditioning have a "
+        f"mean distance of {exact[0]:.1f} (L1) and {exact[1]:.2f} (L2) from their tables. The "
+        f"distance of the noise itself is {coarse[0]:.1f} and {coarse[1]:.2f} at ε = 0.5, and "
+        f"{fine[0]:.1f} and {fine[1]:.2f} at ε = 1. So the distance by conditioning is between "
+        "those of the noise at ε = 1 and at ε = 0.5, as in the paper's box plots. The distance "
+        f"by NNL2 at ε = 1 is near that of its own noise: {nnl2[0]:.1f} and {nnl2[1]:.2f}. "
+        "Algorithm 1 is the paper's Markov chain. It is made to draw from the same law as exact "
+        f"conditioning, and its distances are {chain[0]:.1f} and {chain[1]:.2f}.",
     )
 
 
@@ -324,9 +324,10 @@ def _on_rates(rates: list[Rates], chains: list[FloatArray], traces: list[Trace])
             if among
             else "The printed share is not within the range of such chains in any reading."
         ),
-        f"**Figure 3.** The chains at ε̃ = {TILDE:g} have {chain.rates.size * chain.steps:,} steps "
-        f"in all. These are as precise as {chain.effective[0]:.0f} independent draws of cell 2, "
-        f"and {chain.effective[1]:.0f} of cell 1. The largest R-hat is {chain.r_hat:.3f}.",
+        f"**Figure 3.** The chains at ε̃ = {TILDE:g} have {chain.rates.size * chain.steps:,} "
+        f"steps in all. Together, they are as precise as {chain.effective[0]:.0f} independent "
+        f"draws of cell 2, and {chain.effective[1]:.0f} of cell 1. The largest R-hat is "
+        f"{chain.r_hat:.3f}.",
     )
 
 
@@ -363,10 +364,10 @@ def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
             )
         ),
         "With the same noise, conditioning has the smaller error. But bounds add to the ε of "
-        f"conditioning: for a cell, it is {cost_of_bounds(1.0):.2f} times the ε of the noise at ε "
-        f"= 1, and {cost_of_bounds(0.5):.2f} times at ε = 0.5. The ε of NNL2 is that of its noise, "
-        f"{FINAL:g} for a record. In the last row, conditioning has wider noise, so that its final "
-        f"ε is also {FINAL:g}.",
+        f"conditioning: for a cell, this ε is {cost_of_bounds(1.0):.2f} times the ε of the noise "
+        f"at ε = 1, and {cost_of_bounds(0.5):.2f} times at ε = 0.5. The ε of NNL2 is that of its "
+        f"noise, {FINAL:g} for a record. In the last row, conditioning has wider noise, so that "
+        f"its final ε is also {FINAL:g}.",
         "**California.** The Census Bureau's own release of a county's table has a mean L1 error "
         f"of {truth[3]:.0f}, over 46 cells. It changes the total of "
         f"{int(str(truth[2])) - int(str(truth[6]))} of {truth[2]} counties. Exact conditioning "

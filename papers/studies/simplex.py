@@ -273,8 +273,8 @@ def _on_conjecture(exact: Exhibit) -> tuple[str, ...]:
 def _on_checks(checks: Exhibit) -> str:
     gaps = [abs(float(str(r[3])) / float(str(r[2])) - 1) for r in checks.rows]
     return (
-        "`congenial.condition` computes exact variances without this formula. They agree with it "
-        f"to a relative {max(gaps):.1e} for n up to "
+        "`congenial.condition` computes exact variances without this formula. These variances "
+        f"agree with the formula, to a relative error of {max(gaps):.1e} for n up to "
         f"{max(int(str(n)) for n in checks.column('n'))}."
     )
 

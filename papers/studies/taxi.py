@@ -247,22 +247,23 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
     ratios = [PRINTED_MH[e][2] / c.mean[2] for e, c in zip(EPSILONS, exact, strict=True)]
     return (
         "**What is compared.** The counts are the taxi trips of February 2022, counted anew: 263 "
-        "zones (level 3), six boroughs (level 2) and the city (level 1), 270 queries that must add "
-        "up. The paper does not state its noise scale. The study assumes scale 1/ε on each query. "
-        "A record is counted once on each of the three levels, so this noise costs ε on each "
-        "level, 3ε in all. For ε in all, the noise needs scale 3/ε, or up to 6/ε if records are "
-        "substituted. Errors grow in proportion to the scale of continuous noise. The scales c/ε "
-        "that would give the printed errors of level 3, by the Markov chain and by TopDown, have c "
-        f"from {min(scales):.2f} to {max(scales):.2f}, so no single c gives all of them. With c = "
-        f"1, {sum(abs(z) < 2.0 for z in away)} of the {len(away)} printed errors of level 3 is "
-        "within two standard deviations of a single release from the mean error here.",
-        "**Exact conditioning against L2 imaging.** With the same continuous noise at ε = 0.5, the "
-        f"mean error of exact conditioning is smaller by {shares[0]} at levels 1, 2 and 3. The "
-        "invariant that counts add up costs no ε, so both methods have the same final ε. "
+        "zones (level 3), six boroughs (level 2) and the city (level 1), 270 queries that must "
+        "add up. The paper does not state its noise scale. The study assumes scale 1/ε on each "
+        "query. A record is counted once on each of the three levels, so this noise costs ε on "
+        "each level, 3ε in all. For ε in all, the noise needs scale 3/ε, or up to 6/ε if records "
+        "are substituted. Errors grow in proportion to the scale of continuous noise. The scales "
+        "c/ε that would give the printed errors of level 3, by the Markov chain and by TopDown, "
+        f"have c from {min(scales):.2f} to {max(scales):.2f}, so no single c gives all of them. "
+        f"With c = 1, {sum(abs(z) < 2.0 for z in away)} of the {len(away)} printed errors of "
+        "level 3 is close to the mean error here: within two standard deviations of the error of "
+        "a single release.",
+        "**Exact conditioning against L2 imaging.** With the same continuous noise at ε = 0.5, "
+        f"the mean error of exact conditioning is smaller by {shares[0]} at levels 1, 2 and 3. "
+        "The invariant that counts add up costs no ε, so both methods have the same final ε. "
         "proofs/simplex-variance.md proves for this noise that conditioning never has the larger "
         "variance. If also no count may be negative, conditioning needs wider noise for the same "
-        "final ε. The tables here do not have this wider noise. Then imaging has the smaller error "
-        "of a zone: see docs/choosing.md.",
+        "final ε. The tables here do not have this wider noise. With the wider noise, imaging "
+        "has the smaller error of a zone: see docs/choosing.md.",
         "**The printed errors of M_MH do not follow from conditioning at a scale proportional to "
         "1/ε.** M_MH is the paper's Markov chain, which is made to draw from the law of "
         "conditioning. If its noise scale is proportional to 1/ε, then so are its errors. At level "
@@ -271,10 +272,10 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         + " times those of exact draws at ε = 0.5, 1, 2, so no such scale gives all three. The "
         "printed errors at level 2 even grow from ε = 0.5 to ε = 1. Suppose that each ε has a "
         "scale of its own. A release's errors at levels 1 and 2, divided by its error at level 3, "
-        "have a law that does not depend on that scale. The share of exact releases in which these "
-        "two ratios are at least as far from their means as the printed ratios is "
+        "have a law that does not depend on that scale. With probability "
         + ", ".join(f"{p:.2g}" for p in odd)
-        + " at ε = 0.5, 1, 2.",
+        + " at ε = 0.5, 1, 2, an exact release has a pair of ratios at least as far from its mean "
+        "as the printed pair (in Mahalanobis distance).",
         "**The chain.** The paper states no step size for M_MH. Here it is tuned in a warm-up. "
         + _settling(chains)
         + f" At {short:,} steps the chain's mean errors at level 3 are "
@@ -309,7 +310,7 @@ def _settling(chains: list[Chain]) -> str:
     if settled - set(steps):
         first = [c for c in chains if c.steps == min(settled - set(steps))]
         out.append(
-            f"With {first[0].steps:,} steps they have: R-hat is up to "
+            f"With {first[0].steps:,} steps they have converged: R-hat is up to "
             f"{max(c.r_hat for c in first):.3f}, and every query has at least "
             f"{min(c.effective for c in first):.0f} effective draws."
         )

@@ -297,8 +297,8 @@ def _on_table_two(table: Exhibit) -> tuple[str, ...]:
         "The printed mean of the L2 image is not right. The right mean of each bin is its own "
         "count, but Table 2 prints one value, s̄, for both bins. The text does not define s̄. If "
         f"s̄ means the average of the counts {COUNTS[0]} and {COUNTS[1]}, it is "
-        f"{_number(l2[1]):.4g}, but the first bin's mean is {_number(l2[2]):.4g}. In truth, no "
-        "release of the table is biased.",
+        f"{_number(l2[1]):.4g}, but the first bin's mean is {_number(l2[2]):.4g}. In truth, none "
+        "of the releases in Table 2 is biased.",
     )
 
 
@@ -311,9 +311,9 @@ def _on_losses(losses: Exhibit) -> tuple[str, ...]:
     return (
         "More than one table is closest in L1. The weight β chooses one: it is the share of its "
         "own noise that the first bin keeps. With Laplace noise, the loss of this image is ε/(2 "
-        "max(β, 1 − β)). The largest log ratio of densities found agrees with it to a relative "
-        f"{off:.1e}. proofs/l1-two-bins.md has a proof in two lines. For Laplace noise, "
-        "`congenial.image(..., beta=...)` states this loss.",
+        "max(β, 1 − β)). The largest log ratio of densities that was found agrees with this "
+        f"loss, to a relative error of {off:.1e}. proofs/l1-two-bins.md has a proof in two lines. "
+        "For Laplace noise, `congenial.image(..., beta=...)` states this loss.",
         "**For integer noise this loss is too small.** For β between 1/2 and 1 the loss is larger "
         f"in {past} of {len(over)} rows, by up to {100 * (worst - 1):.0f}% ({row[0]}, ε = "
         f"{_number(row[1]):g}: {_number(row[5]):.4g} instead of {_number(row[2]):.4g}). For "

@@ -64,14 +64,14 @@ def calibration_finding(table: Exhibit) -> str:
     most = max(float(str(r[4])) for r in mild if r[6] == "yes")
     whole = max(float(str(r[7])) for r in table.rows)
     return (
-        "Two Views, Proposition 2.7, gives the sigma of Gaussian noise as Δ(1 + √(1 + ln(1/δ)))/ε. "
-        "Δ is the L2 distance between the counts of neighbours. The text writes δ where it means "
-        "sigma, and states no range of ε and δ. The claim that this noise is (ε, δ)-private is "
-        f"**not true for all ε and δ**. It fails in {len(bad)} of {len(table.rows)} rows of the "
-        f"last table. In the worst, ε = {float(str(worst[0])):g} and δ = {worst[1]}, the true δ is "
-        f"{float(str(worst[5])):.3g} times the claimed one. The claim holds in {held} of "
-        f"{len(mild)} rows with ε ≤ 2 and δ ≥ 1e-6, where it asks for up to {most:.2f} times the "
-        "noise that is needed. For small δ it must fail at every ε: its sigma grows like √ln(1/δ), "
-        "but the needed sigma grows like √(2 ln(1/δ)). Integer noise of the same sigma has another "
-        f"δ, up to {whole:.3g} times that of real-valued noise."
+        "Two Views, Proposition 2.7, gives the sigma of Gaussian noise as Δ(1 + √(1 + "
+        "ln(1/δ)))/ε. Δ is the L2 distance between the counts of neighbours. The text writes δ "
+        "where it means sigma, and states no range of ε and δ. The claim that this noise is (ε, "
+        f"δ)-private is **not true for all ε and δ**. It fails in {len(bad)} of {len(table.rows)} "
+        f"rows of the last table. In the worst row, ε = {float(str(worst[0])):g} and δ = "
+        f"{worst[1]}, the true δ is {float(str(worst[5])):.3g} times the claimed one. The claim "
+        f"holds in {held} of {len(mild)} rows with ε ≤ 2 and δ ≥ 1e-6, where it asks for up to "
+        f"{most:.2f} times the noise that is needed. For small δ it must fail at every ε: its "
+        "sigma grows like √ln(1/δ), but the needed sigma grows like √(2 ln(1/δ)). Integer noise "
+        f"of the same sigma has another δ, up to {whole:.3g} times that of real-valued noise."
     )

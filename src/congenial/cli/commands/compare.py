@@ -36,7 +36,8 @@ from congenial.errors import ReleaseError
     "--simulate",
     type=WholeNumber(min=0),
     metavar="SEED",
-    help="Seed for --with-truth. A comparison with --with-truth is not private.",
+    help="Seed of the noise, in place of --seed; needs --with-truth. A comparison with "
+    "--with-truth is not private.",
 )
 @click.option(
     "--with-truth",
@@ -54,7 +55,11 @@ from congenial.errors import ReleaseError
     help="Number of simulated releases by each method: by default 200, or fewer if a release has "
     "more than 20,000 counts.",
 )
-@click.option("--seed", type=WholeNumber(min=0), help="Seed of the simulations; 1 by default.")
+@click.option(
+    "--seed",
+    type=WholeNumber(min=0),
+    help="Seed of the made-up counts and of the noise; 1 by default.",
+)
 @click.option(
     "--out",
     type=PATH,

@@ -78,13 +78,14 @@ def compare(
         Compare on the plan's own rows, declared public or confidential. A comparison on
         confidential rows is not private and is stamped so.
     spread : float
-        Standard deviation of the log of siblings' shares, from 0 to 10, of made-up counts.
+        Standard deviation, from 0 to 10, of the log of the random weights by which each made-up
+        count is divided among its parts.
     delta : float, optional
         Also compare Gaussian noise at this delta, if the plan has no delta.
     replicates : int, optional
         Releases of each method, at least 2; by default 200, and fewer of more than 20,000 counts.
     seed : int
-        The same seed gives the same errors.
+        Of the made-up counts and of the noise: the same seed gives the same errors.
     notify : callable, optional
         Called with the share of the work that is done, and the method at work.
 

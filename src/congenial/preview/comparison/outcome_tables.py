@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 # Width of a terminal, in characters, if it is not known.
 WIDTH = 132
+_OF_DELTA = (
+    "With Laplace noise, delta covers the numerical error of draws by conditioning; the other "
+    "methods have no such error."
+)
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,8 @@ def methods_table(found: Comparison) -> Exhibit:
         (
             "Every method has the same epsilon in its guarantee. The cost of bounds is included, "
             "so methods for which bounds cost privacy have more noise. In the names of methods, "
-            "L1 and L2 are the distances by which imaging moves to the closest counts.",
+            "L1 and L2 are the distances by which imaging moves to the closest counts. "
+            + _OF_DELTA,
         ),
     )
 
@@ -219,6 +224,8 @@ def as_text(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> s
     for grid in (_methods(found), _errors(found), _bias(found)):
         out.print()
         out.print(grid)
+    if any(r.contender.noise == LAPLACE and r.delta > 0.0 for r in found.results):
+        out.print(_OF_DELTA)
     for refused in found.refused:
         out.print(f"Left out: {label(refused.contender, found)}. {refused.reason}")
     out.print("Nothing was spent. These are simulations; do not publish them as releases.")
