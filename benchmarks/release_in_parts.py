@@ -18,12 +18,14 @@ from benchmarks.rows.pipeline import TOPDOWN, seconds_of, used_by
 PART = 1_000_000
 
 
-@click.command(help="Release PARTS million counts by TopDown, one county after another.")
+@click.command(help="Release PARTS million counts, one county after another.")
 @click.argument("parts", type=click.IntRange(min=2))
 @click.option("--measurements", is_flag=True, help="Publish the measurements, too.")
-def main(parts: int, measurements: bool) -> None:
+@click.option("--conditioning", is_flag=True, help="Draw by conditioning instead of TopDown.")
+def main(parts: int, measurements: bool, conditioning: bool) -> None:
     """Write the rows, release them, check the released sums, and verify."""
     plan = TOPDOWN.replace("rows.parquet", "rows-*.parquet")
+    plan = plan.replace("topdown", "conditioning") if conditioning else plan
     if measurements:
         plan += 'release = { publish = ["table", "measurements"] }\n'
     with tempfile.TemporaryDirectory() as directory:
