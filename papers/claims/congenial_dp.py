@@ -127,7 +127,11 @@ def _still_neighbours(draws: Draws) -> str | None:
     if found.state == "disrupted":
         return None
     a, b = found.pairs[0]
-    return f"records in the bins {a}, or {b}: 1 record differs, and both have total {records}"
+    return (
+        f"bins of the records: {a[0] if records == 1 else a} in one dataset, "
+        f"{b[0] if records == 1 else b} in the other; 1 record differs, and both have total "
+        f"{records}"
+    )
 
 
 def _half(draws: Draws) -> str | None:
@@ -285,7 +289,8 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), Example 5.2",
-        "If the number of tens, rounded up, is mandated, M* is 0-private: gamma = -1.",
+        "If the query is a count in tens, rounded up, and its value is mandated, M* is 0-private: "
+        "gamma = -1.",
         "the paper",
         True,
         _secret(one_group=True),

@@ -479,9 +479,14 @@ def _on_rules(postulates: Exhibit) -> str:
         ]
         told.append(f"- {rule}: {', '.join(breaks) if breaks else 'none'}")
     return (
-        f"**Rules of belief change.** The theory of belief change has postulates, which a rule of "
-        f"revision should satisfy. {len(postulates.columns) - 1} postulates were tried on four "
-        "rules. A list of the postulates that each rule broke:\n\n" + "\n".join(told)
+        "**Rules of belief change.** The theory of belief change has postulates, which a rule of "
+        "revision should satisfy. *Success*: the news is believed afterwards. *Relative success*: "
+        "the news is believed afterwards, or nothing has changed. *Vacuity*: if the news "
+        "contradicts nothing, it is added, and nothing else changes. *Success monotonicity*: if "
+        "news is accepted, all that it implies would be accepted as news, too. *Trichotomy*: news "
+        "of the form A or B is revised as A, as B, or so that both results are possible.\n\n"
+        f"These {len(postulates.columns) - 1} postulates were tried on four rules. A list of the "
+        "postulates that each rule broke:\n\n" + "\n".join(told)
     )
 
 

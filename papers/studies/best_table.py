@@ -357,10 +357,10 @@ def _told_of_laws(world: World, table: Exhibit) -> str:
     return (
         f"**The gain that a prior can have: {world.title}.** Divide the {leaf}s into {_CLASSES} "
         f"classes, by the true mean of a {leaf} and its siblings. Suppose that the law of the "
-        f"true counts of each class were known. Compare the least error that a {leaf}'s own "
-        "measurement then allows with the error of the best projection. The least error is "
-        f"{gains}. No prior that treats the counts of a class alike gains more from that "
-        "measurement alone."
+        f"true counts of each class were known. With this knowledge and a {leaf}'s own "
+        "measurement, there is a least possible error. Compared with the error of the best "
+        f"projection, it is {gains}. No prior that treats the counts of a class alike gains more "
+        "from that measurement alone."
     )
 
 

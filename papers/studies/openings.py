@@ -273,11 +273,11 @@ def _bureau(tables: Tables) -> str:
     first = min(name for name in tables if name.endswith("-errors"))  # that of one county
     (block,) = _rows(tables[first], counts="block", margin="total")
     return (
-        "By more than two standard errors, the Census Bureau's two passes have larger errors than "
-        f"one pass in {sum(d > e for d, e in pairs)} of {len(rows)} groups of counts (a margin at "
-        "a level, or the counts of one size in a margin of blocks), and smaller errors in "
-        f"{sum(d < -e for d, e in pairs)}. In releases of one county, the mean error of a block's "
-        f"total is {_number(block['one pass, ours']):.3g} people with one pass and "
+        f"In {sum(d > e for d, e in pairs)} of {len(rows)} groups of counts (defined below), the "
+        "errors of the Census Bureau's two passes are larger than those of one pass by more than "
+        f"two standard errors; in {sum(d < -e for d, e in pairs)} groups, they are smaller by "
+        "that much. In releases of one county, the mean error of a block's total is "
+        f"{_number(block['one pass, ours']):.3g} people with one pass and "
         f"{_number(block['two passes']):.3g} with two."
     )
 

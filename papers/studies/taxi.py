@@ -272,10 +272,11 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         + " times those of exact draws at ε = 0.5, 1, 2, so no such scale gives all three. The "
         "printed errors at level 2 even grow from ε = 0.5 to ε = 1. Suppose that each ε has a "
         "scale of its own. A release's errors at levels 1 and 2, divided by its error at level 3, "
-        "have a law that does not depend on that scale. With probability "
+        "have a law that does not depend on that scale. Take the Mahalanobis distance of such a "
+        "pair of ratios from the mean pair. For an exact release, this distance is at least that "
+        "of the printed pair with probability "
         + ", ".join(f"{p:.2g}" for p in odd)
-        + " at ε = 0.5, 1, 2, an exact release has a pair of ratios at least as far from its mean "
-        "as the printed pair (in Mahalanobis distance).",
+        + " at ε = 0.5, 1, 2.",
         "**The chain.** The paper states no step size for M_MH. Here it is tuned in a warm-up. "
         + _settling(chains)
         + f" At {short:,} steps the chain's mean errors at level 3 are "

@@ -121,7 +121,7 @@ def _table_two() -> Exhibit:
             "The noise has scale 2 in each bin. Variances with Laplace noise are integrals of the "
             "densities below. Variances with integer (double geometric) noise are sums over its "
             "law. Means are sums over integer noise from -4 to 4 in each bin; noise is symmetric, "
-            "so more of it leaves the means the same. The printed mean for L2 is s̄, read as the "
+            "so a wider range gives the same means. The printed mean for L2 is s̄, read as the "
             "average of both counts.",
         ),
     )
