@@ -7,6 +7,7 @@ needed, so that memory holds one part. Usage: python -m benchmarks.condition_by_
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 import numpy as np
@@ -72,9 +73,13 @@ def _by_parts(parts: int, inner: int) -> None:
         share = limit * size / (1 + parts * size)
         return joined.PartSums(sum_network.of_tree(part), weights, share)
 
+    def messages_of(outsides: Sequence[joined.Outside]) -> list[joined.PartMessage]:
+        return [joined.message_of(fetch(k), outside) for k, outside in enumerate(outsides)]
+
     totals = top.roll_up([_counts(number, leaves).sum() for number in range(parts)])
     weights, rng = _weights(top, totals, exact=True), cg.seeded(1)
-    made = joined.join(sum_network.of_tree(top), weights, 1 + np.arange(parts), fetch, limit)
+    roots = 1 + np.arange(parts)
+    made = joined.join(sum_network.of_tree(top), weights, roots, messages_of, limit)
     noise = sum_network.sample(made.tables, 1, rng, first=len(top))[0]
     for number, (sent, outside) in enumerate(zip(made.messages, made.outsides, strict=True)):
         root = noise[number + 1 : number + 2]

@@ -127,8 +127,8 @@ class ConditionedByParts:
         part = self.split.part(number)
         own = restricted(self.whole, part.nodes, part.tree)
         weights = own.own_weights(part.of(counts))
-        share = len(part.tree) / self.whole.mechanism.n
-        return PartSums(own.forest, weights, self.error_bound * share)
+        per_count = self.error_bound / self.whole.mechanism.n
+        return PartSums(own.forest, weights, per_count * len(part.tree))
 
 
 def by_parts(whole: Conditioned, split: TreeSplit) -> ConditionedByParts:

@@ -24,8 +24,7 @@ from congenial.releases.model import Model
 from congenial.releases.part_models import below_model
 from congenial.sum_network import sample
 from congenial.sum_network.cutset import sum_system
-from congenial.sum_network.joined import Outside, PartSums, draw_part, join, message_of
-from congenial.sum_network.weights import PartMessage
+from congenial.sum_network.joined import Outside, PartMessage, PartSums, draw_part, join, message_of
 from congenial.types import IntArray
 
 # Returns the message of each part, given what is outside each.

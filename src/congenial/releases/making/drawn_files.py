@@ -28,8 +28,7 @@ from congenial.releases.making.part_draws import forest_below
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
 from congenial.releases.making.part_rows import DrawnPart, Table, draw_part
 from congenial.releases.part_models import PartFacts, PartShape, shape_of
-from congenial.sum_network.joined import Outside
-from congenial.sum_network.weights import PartMessage
+from congenial.sum_network.joined import Outside, PartMessage
 from congenial.types import FloatArray, IntArray
 
 # Folders of a stage: the counts of the parts, one order for each part, and the results of workers.
@@ -41,8 +40,8 @@ class PartOrder(msgspec.Struct, frozen=True):
 
     node: CutNode
     file: str | None  # File of its counts; None if it has no row.
-    outside: Outside | None = None  # What is outside the part, to work out its message.
-    given: FromTop | None = None  # What the top gives to the part, to draw it.
+    outside: Outside | None = None  # The rest of the tree, to work out the part's message.
+    given: FromTop | None = None  # The top's draw, to draw the part.
     key: bytes = b""  # A key of this part alone, to draw it.
 
     def __repr__(self) -> str:
@@ -104,8 +103,8 @@ class Stage:
         content = (self.place / RESULTS / f"{step}.{number}.{digest}").read_bytes()
         if hashlib.sha256(content).hexdigest() != digest:
             raise ReleaseError(
-                "what a worker made of a part was not written as it was made; nothing is "
-                "published, and a debit stays. Release again."
+                "the result of a worker was not written as it was made; nothing is published, and "
+                "a debit stays. Release again."
             )
         return content
 

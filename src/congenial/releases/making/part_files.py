@@ -44,8 +44,7 @@ from congenial.releases.specification import KeyedDraws, unnamed, worst_neighbou
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
-    from congenial.sum_network.joined import Outside
-    from congenial.sum_network.weights import PartMessage
+    from congenial.sum_network.joined import Outside, PartMessage
 
 log = logging.getLogger("congenial.releases.making")
 CHANGED = (

@@ -1,16 +1,15 @@
-"""What the draws of all parts have in common, and what the draw of one part starts from."""
+"""The law that all parts have in common, and records from which the draw of one part starts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import msgspec
 
 from congenial.plan.plan import Plan
 from congenial.releases.specification import WorstNeighbours
-from congenial.sum_network.joined import Outside
-from congenial.sum_network.weights import PartMessage
+from congenial.sum_network.joined import Outside, PartMessage
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,8 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FromTop:
-    """What the top gives to a part."""
+    """The result of the top's draw for one part."""
 
     total: int  # The released count of its node.
-    sent: Sent | None = None  # Under conditioning: the message that the top received.
+    # Under conditioning: the message that the top received.
+    sent: Sent | None = field(default=None, repr=False)

@@ -50,8 +50,7 @@ from congenial.releases.part_models import PartShape
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
-    from congenial.sum_network.joined import Outside
-    from congenial.sum_network.weights import PartMessage
+    from congenial.sum_network.joined import Outside, PartMessage
 
 T = TypeVar("T")
 Result_co = TypeVar("Result_co", covariant=True)

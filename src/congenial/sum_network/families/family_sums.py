@@ -153,6 +153,14 @@ def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
     return scale >= _WIDE and scale * forest.n >= _WORTH and _applies(forest, weights)
 
 
+def settled_tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
+    """Return multipliers of the sums, shape (m,), of a forest whose noise is wide.
+
+    A member of a family may have a weight of any kind, see `joined`.
+    """
+    return _Filling(forest, weights).theta
+
+
 def _applies(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether all sums are those of a tree whose measured leaves have lower bounds."""
     unary, owner = weights.unary, forest.owner

@@ -104,7 +104,7 @@ class _Rounds:
         lone = ~shape.owned[shape.members]  # leaves among inner nodes
         self.alone, self.alone_in = shape.members[lone], shape.family[lone]
         scale = np.where(np.isfinite(unary.scale), unary.scale, 1.0)
-        columns = unary.kind, scale, np.zeros(scale.size), unary.lo, unary.hi
+        columns = unary.kind, scale, unary.center, unary.lo, unary.hi
         self.law = tuple(column[shape.code[self.alone]] for column in columns)
         self.held, self.owner = shape.owner >= 0, np.maximum(shape.owner, 0)
         self.top = ~self.held | (shape.above[self.owner] < 0)

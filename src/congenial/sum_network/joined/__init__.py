@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from congenial.sum_network.joined.part_tables import message_of as message_of
     from congenial.sum_network.joined.top_tables import Joined as Joined
     from congenial.sum_network.joined.top_tables import join as join
+    from congenial.sum_network.weights import PartMessage as PartMessage
 
 _HOME = {
     "sum_network.joined.part_tables": "CHANGED Outside PartSums draw_part message_of",
     "sum_network.joined.top_tables": "Joined join",
+    "sum_network.weights": "PartMessage",
 }
 
 __all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -12,6 +12,7 @@ import numpy as np
 from congenial.errors import NumericalError
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
+from congenial.sum_network import families
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
 from congenial.sum_network.draws import sample
 from congenial.sum_network.forest import SumForest
@@ -38,11 +39,11 @@ class PartSums:
 class Outside:
     """A Gaussian law that stands for the message to a part's root from the rest of the tree.
 
-    It affects only where the windows of the part are placed. An infinite variance stands for none.
+    It affects only where the windows of the part are placed.
     """
 
     mean: float
-    variance: float
+    variance: float  # Infinite if there is nothing outside; nan if nothing is known about it yet.
     share: float  # Of the error that is left besides rounding: what windows may lose.
 
 
@@ -51,9 +52,13 @@ def fill_part(part: PartSums, outside: Outside) -> Tables:
     forest, weights = part.forest, part.weights
     check_proper(forest, weights)
     check_feasible_sums(forest, weights)
+    wide = families.are_wide(forest, weights)
+    if wide and np.isnan(outside.variance):
+        outside = replace(outside, variance=_guessed(part))
     if np.isfinite(outside.variance):
         forest, weights = _within(forest, weights, outside)
-    theta, limit = tilts(forest, weights), part.limit
+    theta = families.settled_tilts(forest, weights) if wide else tilts(forest, weights)
+    limit = part.limit
 
     def sending(network: Network) -> Network:
         of_sum = network.right[network.slot_class[:1]]
@@ -93,6 +98,17 @@ def draw_part(
     if tables.message is None or not tables.message.same_as(sent):
         raise NumericalError(CHANGED)
     return sample(tables, roots.size, rng, first=part.forest.n, roots=roots)
+
+
+def _guessed(part: PartSums) -> float:
+    """Return a variance outside such that the root's noise is about as large as if it were alone.
+
+    Without it, the noise of many counts near their bounds would carry the root far away.
+    """
+    root = part.weights.unary.at(part.weights.code[:1])
+    if root.kind[0] == laws.FLAT or root.lo[0] == root.hi[0]:
+        return np.nan
+    return 16.0 * float(root.scale[0]) ** 2
 
 
 def _within(

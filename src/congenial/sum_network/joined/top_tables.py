@@ -74,7 +74,7 @@ def join(
     NumericalError
         If the error would exceed the limit.
     """
-    outsides = [Outside(0.0, np.inf, _SHARE)] * cut.size
+    outsides = [Outside(0.0, np.nan, _SHARE)] * cut.size
     for attempt in range(_ROUNDS):
         messages = messages_of(outsides)
         top = _Top.of(forest, weights, cut, messages)
