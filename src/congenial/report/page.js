@@ -173,7 +173,9 @@
     at("status").textContent = rows.length === 0
       ? missing ? "A file beside this page is missing, so some counts are not found."
         : more && search.value.trim() === ""
-          ? "Search for the beginning of a name to see counts of this level."
+          ? more.left.includes(Number(level.value))
+            ? "The counts of this level are in release.csv and release.parquet only."
+            : "Search for the beginning of a name to see counts of this level."
           : "No place has that name."
       : "Counts " + numbers.format(start + 1) + " to " + numbers.format(start + rows.length) +
         " of " + numbers.format(shown.length) + "." +
