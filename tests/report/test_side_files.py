@@ -148,11 +148,11 @@ def test_scripts_that_cannot_be_written_leave_those_that_are_there(place, monkey
 def test_levels_fill_the_page_and_then_the_side_files(monkeypatch):
     monkeypatch.setattr(module, "MOST", 10)
     monkeypatch.setattr(module, "MOST_BESIDE", 100)
-    assert module.shelves([1, 4, 5]) == module.Shelves(2, 2)
-    assert module.shelves([1, 4, 6, 94, 200]) == module.Shelves(1, 3)
-    assert module.shelves([1, 4, 6, 95, 200]) == module.Shelves(1, 2)
-    assert module.shelves([1, 200]) == module.Shelves(0, 0)
-    assert module.shelves([11, 90, 200]) == module.Shelves(0, 1)
+    assert module.depths_of([1, 4, 5]) == module.Depths(2, 2)
+    assert module.depths_of([1, 4, 6, 94, 200]) == module.Depths(1, 3)
+    assert module.depths_of([1, 4, 6, 95, 200]) == module.Depths(1, 2)
+    assert module.depths_of([1, 200]) == module.Depths(0, 0)
+    assert module.depths_of([11, 90, 200]) == module.Depths(0, 1)
 
 
 @pytest.mark.parametrize("most", [20, 1])
@@ -161,7 +161,7 @@ def test_levels_of_too_many_counts_are_left_to_the_files(most, place, monkeypatc
     monkeypatch.setattr(module, "MOST_BESIDE", most)
     page = report(place)
     found, sizes = data_of(page)["more"], np.bincount(cg.read_release(place).domain.level)
-    where = module.shelves(sizes.tolist())
+    where = module.depths_of(sizes.tolist())
     assert found["count"] == sizes[where.listed + 1 : where.beside + 1].sum() <= most
     assert found["left"] == [*range(where.beside + 1, sizes.size)] != []
     assert [*found["levels"]] == [str(depth) for depth in range(where.listed + 1, sizes.size)]

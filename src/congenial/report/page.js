@@ -176,7 +176,7 @@
           ? more.left.includes(Number(level.value))
             ? "The counts of this level are in release.csv and release.parquet only."
             : "Search for the beginning of a name to see counts of this level."
-          : "No place has that name."
+          : more && more.left.length > 0 ? "No place on this page has that name." : "No place has that name."
       : "Counts " + numbers.format(start + 1) + " to " + numbers.format(start + rows.length) +
         " of " + numbers.format(shown.length) + "." +
         (cut ? " More places begin with this; type more of the name." : "");

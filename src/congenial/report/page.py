@@ -82,7 +82,7 @@ def _hint(certificate: Certificate, counts: PageCounts) -> str:
     """Say which counts are not listed, and how to find them."""
     if counts.beside is None:
         return ""
-    levels, where = certificate.domain.levels, counts.shelves
+    levels, where = certificate.domain.levels, counts.depths
     beside, left = levels[where.listed + 1 : where.beside + 1], levels[where.beside + 1 :]
     text = "All counts are in release.csv and release.parquet, beside this page."
     if beside:
@@ -119,11 +119,11 @@ def embedded(certificate: Certificate, counts: PageCounts, folder: str = "") -> 
             "folder": folder,
             "first": counts.beside.first,
             "count": counts.beside.counts,
-            "left": [*range(counts.shelves.beside + 1, len(counts.levels))],
+            "left": [*range(counts.depths.beside + 1, len(counts.levels))],
             "levels": {
                 str(depth): (facts.quantiles, facts.known)
                 for depth, facts in enumerate(counts.levels)
-                if depth > counts.shelves.listed
+                if depth > counts.depths.listed
             },
         }
     own = shown.columns
@@ -222,7 +222,7 @@ def _facts(facts: Iterable[sentences.Paragraphs]) -> str:
 def _options(certificate: Certificate, counts: PageCounts) -> str:
     # most readers look for the finest level that is listed
     made = [
-        f'<option value="{at}"{" selected" * (at == counts.shelves.listed)}>{_safe(level.name)} '
+        f'<option value="{at}"{" selected" * (at == counts.depths.listed)}>{_safe(level.name)} '
         f"({level.nodes:,})</option>"
         for at, level in enumerate(certificate.domain.levels)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from congenial.report.shown_counts import (
     ShownCounts,
     level_facts,
 )
-from congenial.report.side_files import Shelves, SideFiles, shelves, side_files
+from congenial.report.side_files import Depths, SideFiles, depths_of, side_files
+from congenial.types import IntArray
 
 # Of the simulated draws, so that the same release gives the same page.
 SEED = 20_230_301
@@ -31,7 +32,7 @@ AT_ONCE = 1_000_000
 class PageCounts:
     """The counts of a release, as far as its page shows them."""
 
-    shelves: Shelves
+    depths: Depths
     listed: ShownCounts
     labels: Labels
     levels: tuple[LevelFacts, ...]  # One for each level, coarse to fine.
@@ -52,13 +53,12 @@ def counts_at_once(
     number = np.arange(len(domain))
     every = ShownCounts(number, level, exact, release.rows, measured)
     nodes = np.bincount(level, minlength=depth)
-    where = shelves(nodes.tolist())
+    where = depths_of(nodes.tolist())
     labels = labels_of(release, where)
     beside = None
     if where.listed < depth - 1:
         rest = number[(level > where.listed) & (level <= where.beside)]
-        parts = (rest[begin : begin + AT_ONCE] for begin in range(0, rest.size, AT_ONCE))
-        beside = side_files(map(every.take, parts), labels, folder)
+        beside = side_files(map(every.take, in_pieces(rest)), labels, folder)
     facts = []
     for at in range(depth):
         here = number[level == at]
@@ -72,7 +72,12 @@ def counts_at_once(
     return PageCounts(where, listed, labels, tuple(facts), beside, errors)
 
 
-def labels_of(release: Release, where: Shelves) -> Labels:
+def in_pieces(rows: IntArray) -> Iterator[IntArray]:
+    """Divide the rows of side files into pieces, each of which is read and sorted at once."""
+    return (rows[begin : begin + AT_ONCE] for begin in range(0, rows.size, AT_ONCE))
+
+
+def labels_of(release: Release, where: Depths) -> Labels:
     """Return the names of the counts of a release in memory."""
     domain, names = release.domain, release.plan.place_names
     if isinstance(domain, Workload):
@@ -86,7 +91,7 @@ def labels_of(release: Release, where: Shelves) -> Labels:
 
 
 def called(
-    where: Shelves, nodes: Sequence[int], different: Callable[[int, int], int]
+    where: Depths, nodes: Sequence[int], different: Callable[[int, int], int]
 ) -> dict[int, int]:
     """Return the level by whose names the counts of each level in side files are searched for.
 

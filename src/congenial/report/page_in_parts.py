@@ -30,9 +30,9 @@ from congenial.randomness import Bits, Randomness, given, seeded, seeded_words
 from congenial.releases import directory as files
 from congenial.releases.model import Model
 from congenial.releases.part_models import below_model
-from congenial.report.page_counts import SEED, PageCounts, called
+from congenial.report.page_counts import SEED, PageCounts, called, in_pieces
 from congenial.report.shown_counts import LevelFacts, NodeLabels, ShownCounts, level_facts
-from congenial.report.side_files import shelves, side_files
+from congenial.report.side_files import depths_of, side_files
 from congenial.types import BoolArray, IntArray
 from congenial.verification.parts import ReadInParts
 
@@ -43,7 +43,7 @@ _WORDS = 1 << 20
 def counts_by_parts(place: Path, read: ReadInParts, folder: Path) -> PageCounts:
     """Return what the page shows of a release; write its side files to a folder."""
     plan, nodes = read.top.plan, [level.nodes for level in read.certificate.domain.levels]
-    where, names = shelves(nodes), plan.place_names
+    where, names = depths_of(nodes), plan.place_names
     with ExitStack() as stack:
         table = stack.enter_context(files.open_table(place))
         measured = None
@@ -61,7 +61,8 @@ def counts_by_parts(place: Path, read: ReadInParts, folder: Path) -> PageCounts:
         beside = None
         if where.listed < len(nodes) - 1:
             within = f"level > {where.listed} AND level <= {where.beside}"
-            pieces = (counts.shown(begin, end, within) for begin, end in read.spans)
+            rows = in_pieces(table.selected(within).row_numbers())
+            pieces = (counts.shown(int(at[0]), int(at[-1]) + 1, within) for at in rows)
             beside = side_files(pieces, labels, folder)
         errors = errors_by_parts(table, read, nodes)
     return PageCounts(where, listed, labels, tuple(facts), beside, errors)

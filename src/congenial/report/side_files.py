@@ -39,8 +39,8 @@ class SideFiles:
 
 
 @dataclass(frozen=True)
-class Shelves:
-    """The levels whose counts are on the page, and those in side files; each by its deepest."""
+class Depths:
+    """The deepest level whose counts the page lists, and the deepest one in side files."""
 
     listed: int
     beside: int
@@ -51,7 +51,7 @@ def in_script(columns: object) -> str:
     return _JSON.encode(columns).translate(_IN_SCRIPT)
 
 
-def shelves(nodes: Sequence[int]) -> Shelves:
+def depths_of(nodes: Sequence[int]) -> Depths:
     """Return where the counts of each level are, given the number of counts of each level.
 
     The page lists whole levels from the top, at most `MOST` counts, and at least one level.
@@ -59,7 +59,7 @@ def shelves(nodes: Sequence[int]) -> Shelves:
     sizes = np.cumsum(nodes)
     listed = max(int(np.searchsorted(sizes, MOST, side="right")) - 1, 0)
     beside = int(np.searchsorted(sizes, sizes[listed] + MOST_BESIDE, side="right")) - 1
-    return Shelves(listed, beside)
+    return Depths(listed, beside)
 
 
 def side_files(pieces: Iterable[ShownCounts], labels: Labels, folder: Path) -> SideFiles:

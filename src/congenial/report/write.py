@@ -32,8 +32,9 @@ def report(
     """Write one HTML page about a release, for readers who know no statistics.
 
     It needs no other file, unless the release has more than 20,000 counts. Then the page lists the
-    levels from the top, and loads the other counts from a folder beside it when their names are
-    searched for; it works from a disk, without a network.
+    levels from the top. It loads the counts of the next levels, at most 12 million, from a folder
+    beside it when their names are searched for. It works from a disk, without a network. Still
+    deeper levels are in the release's own files only.
 
     Parameters
     ----------
@@ -51,7 +52,8 @@ def report(
 
     Notes
     -----
-    Only the directory is read. The same release gives the same page.
+    Only the directory is read. The same release gives the same page. A large release that `verify`
+    reads in parts is read in parts here, too.
     """
     say = notify or (lambda _: None)
     place = Path(directory)
