@@ -1,6 +1,7 @@
-"""Release made-up counts in parts of a million, check their sums, verify, and print the cost.
+"""Release made-up counts in parts of a million, check their sums, verify and report; print costs.
 
-Needs some 7 GB of disk for each 10^8 counts, and twice as much with measurements.
+Needs some 7 GB of disk for each 10^8 counts, and twice as much with measurements. `report` verifies
+the release again.
 Usage: python -m benchmarks.release_in_parts 100
 """
 
@@ -23,7 +24,7 @@ PART = 1_000_000
 @click.option("--measurements", is_flag=True, help="Publish the measurements, too.")
 @click.option("--conditioning", is_flag=True, help="Draw by conditioning instead of TopDown.")
 def main(parts: int, measurements: bool, conditioning: bool) -> None:
-    """Write the rows, release them, check the released sums, and verify."""
+    """Write the rows, release them, check the released sums, verify, and write a page."""
     plan = TOPDOWN.replace("rows.parquet", "rows-*.parquet")
     plan = plan.replace("topdown", "conditioning") if conditioning else plan
     if measurements:

@@ -10,7 +10,15 @@ from scipy.stats import chi2
 
 import congenial as cg
 from congenial.errors import ArgumentError
-from congenial.randomness import Randomness, derived_key, fresh_key, keyed, resolve
+from congenial.randomness import (
+    Randomness,
+    derived_key,
+    fresh_key,
+    given,
+    keyed,
+    resolve,
+    seeded_words,
+)
 
 KEY = bytes(range(32))
 
@@ -132,3 +140,17 @@ def test_an_invalid_seed_is_refused(seed):
 def test_a_source_made_elsewhere_is_refused(rng):
     with pytest.raises(ArgumentError, match=r"congenial\.secure\(\)"):
         resolve(rng)
+
+
+def test_seeded_words_are_those_of_the_source_from_any_place_on():
+    whole = cg.seeded(8).bits(100)
+    for begin, count in ((0, 100), (0, 0), (1, 9), (4, 4), (37, 63), (99, 1)):
+        assert (seeded_words(8, begin, count) == whole[begin : begin + count]).all()
+
+
+def test_given_words_come_in_order_and_no_others_do():
+    source = given(seeded_words(8, 0, 10))
+    assert not source.private
+    assert (np.append(source.bits(3), source.bits(7)) == cg.seeded(8).bits(10)).all()
+    with pytest.raises(ArgumentError, match="1 words are asked for, and 0 are left"):
+        source.bits(1)

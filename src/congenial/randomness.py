@@ -20,6 +20,8 @@ KEY_BITS = 256
 _KEY = KEY_BITS // 8
 # Words that one call of SHAKE-256 makes from a key.
 _BLOCK = 8192
+# Words that Philox makes at a time.
+_PHILOX = 4
 # First bytes of an input of SHAKE-256; no input of one kind is an input of the other.
 _OF_KEYS, _OF_WORDS = b"congenial: key", b"congenial: words"
 
@@ -72,6 +74,22 @@ class _Seeded:
 
     def __repr__(self) -> str:
         return f"congenial.seeded({self.seed})"
+
+
+class _Given:
+    """Words that are given: those with which a draw is repeated, or a part of one."""
+
+    private = False
+
+    def __init__(self, words: Bits) -> None:
+        self._words = words
+
+    def bits(self, count: int) -> Bits:
+        if count > self._words.size:
+            raise ArgumentError(f"{count} words are asked for, and {self._words.size} are left.")
+        words, self._words = self._words[:count], self._words[count:]
+        words.setflags(write=False)  # as seeded words
+        return words
 
 
 class _Keyed:
@@ -168,6 +186,19 @@ def seeded(seed: int) -> Randomness:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ArgumentError(f"seed is {seed!r}; give a nonnegative integer.")
     return _Seeded(int(seed))
+
+
+def seeded_words(seed: int, begin: int, count: int) -> Bits:
+    """Return some of the words of `seeded(seed)`: `count`, after the first `begin`."""
+    source = np.random.Philox(seed)
+    source.advance(begin // _PHILOX)
+    skipped = begin % _PHILOX
+    return np.asarray(source.random_raw(skipped + count)[skipped:], dtype=np.uint64)
+
+
+def given(words: Bits) -> Randomness:
+    """Return a source of these words alone, to repeat a part of a seeded draw."""
+    return _Given(words)
 
 
 def resolve(rng: Randomness | None) -> Randomness:

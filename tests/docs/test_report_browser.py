@@ -192,6 +192,24 @@ def test_counts_that_are_not_listed_are_loaded_when_they_are_searched_for(shown,
     report(page.parent)
 
 
+def test_a_level_of_too_many_counts_says_where_they_are(shown, page, monkeypatch):
+    monkeypatch.setattr(side_files, "MOST", 50)
+    monkeypatch.setattr(side_files, "MOST_BESIDE", 5)
+    shown.open(report(page.parent))
+    shown.run("document.getElementById('level').value = '2'")
+    shown.run("document.getElementById('level').dispatchEvent(new Event('change'))")
+    shown.wait(
+        f"{STATUS} === 'The counts of this level are in release.csv and release.parquet only.'"
+    )
+    assert "about" in shown.run("document.querySelector('#levels tbody').textContent")
+    shown.run("document.getElementById('search').value = '117'")
+    shown.run("document.getElementById('search').dispatchEvent(new Event('input'))")
+    shown.wait(f"{STATUS} === 'No place on this page has that name.'")
+    assert shown.told("Runtime.exceptionThrown") == []
+    monkeypatch.undo()
+    report(page.parent)
+
+
 @pytest.mark.parametrize("width", [1100, 390, 320])
 def test_a_page_is_as_wide_as_its_screen(shown, page, width):
     shown.screen(width=width, height=800)

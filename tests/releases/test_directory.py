@@ -15,6 +15,7 @@ from congenial.releases.directory import (
     CsvRows,
     compare_csv,
     compare_lines,
+    open_table,
     read_table,
     write_tables,
 )
@@ -92,3 +93,18 @@ def test_names_of_any_characters_come_back(tmp_path):
         assert compare_csv(tmp_path / CSV, table, LEVELS, tree).same
         assert compare_lines(tmp_path / CSV, table.columns, [table]).same
         assert table.column("zone")[1:] == sorted(names)
+
+
+def test_some_rows_and_columns_are_read_with_their_numbers_in_the_file(tmp_path):
+    small(tmp_path)
+    with open_table(tmp_path) as table:
+        some = table.selected("zone IS NULL OR zone = 'b'", ["zone", "value"])
+        assert (some.rows, some.row_numbers().tolist()) == (3, [0, 2])
+        assert some.read().columns == (("zone", "VARCHAR"), ("value", "BIGINT"))
+        assert some.read().column("value") == [3, 2]
+        assert some.selected("level = 1").read(1).column("zone") == ["b"]
+        assert some.row_numbers(1, 2).size == len(some.read(1, 2)) == 0
+        assert [len(set(table.hashes(name).tolist())) for name in LEVELS] == [1, 3]
+        numbers, rows = table.down_to(0)
+        assert (numbers.tolist(), rows.column("value")) == ([0], [3])
+    assert read_table(tmp_path, where="level = 1").column("value") == [1, 2]

@@ -19,8 +19,11 @@ from congenial.releases.certificate import read_certificate
 from congenial.releases.making.make_release import release
 from congenial.releases.reading import read_files
 from support.city import make_city
+from support.cross_tables import plan_of, random_rows, write_rows
 from support.edited import rewrite
 from support.notebook import facts, texts
+from support.part_worlds import make_world
+from support.parts import make
 
 DAMAGE = {
     "SELECT * EXCLUDE (value) FROM t": "the plan gives",
@@ -281,3 +284,77 @@ def test_a_release_is_shown_by_its_guarantee_and_first_rows_without_true_counts(
     assert not secret & set(shown)
     release(plan, place / "real", base=place)
     assert "SIMULATION" not in repr(cg.read_release(place / "real"))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_part_of_a_random_release_has_its_rows(seed, tmp_path):
+    rng = np.random.default_rng([seed, 2031])
+    make_world(tmp_path, rng)
+    make(tmp_path, simulate=seed)
+    whole = cg.read_release(tmp_path / "out")
+    for v in rng.choice(len(whole.tree), 6).tolist():
+        path = whole.tree.path(v)[1:]
+        part = cg.read_release(tmp_path / "out", within=path)
+        assert part.within == path
+        on = [
+            w
+            for w in range(len(whole.tree))
+            if whole.tree.path(w)[1 : len(path) + 1] == path[: len(whole.tree.path(w)) - 1]
+        ]
+        assert part.rows.column("value") == part.values.tolist() == whole.values[on].tolist()
+        assert [part.tree.path(w) for w in range(len(on))] == [whole.tree.path(w) for w in on]
+        assert part.table(level=len(path)).rows == ((*whole.tree.path(v), whole.values[v]),)
+        frame = part.to_pandas()
+        assert frame.equals(whole.to_pandas().iloc[on].reset_index(drop=True))
+
+
+def test_a_part_of_a_table_has_the_counts_of_its_places(tmp_path):
+    write_rows(tmp_path, random_rows(1))
+    cg.release(plan_of(), tmp_path / "out", base=tmp_path, simulate=2)
+    whole, part = (cg.read_release(tmp_path / "out", within=path) for path in ((), "South"))
+    assert "within South" in repr(part) and "within" not in repr(whole)
+    for margin in ((), "sex"):
+        for level in ("area", "block"):
+            rows = whole.table(margin, level).rows
+            assert part.table(margin, level).rows == tuple(r for r in rows if r[1] == "South")
+
+
+def test_a_part_refuses_what_follows_from_all_counts(tmp_path):
+    both = 'publish = ["table", "measurements"]'
+    plan = read_plan(make_city(tmp_path, method='name = "topdown"', release=both))
+    cg.release(plan, tmp_path / "out", base=tmp_path, simulate=1)
+    part = cg.read_release(tmp_path / "out", within="Arden")
+    assert part.levels == ("root", "borough", "zone") and len(part.tree) == 5
+    assert part.measured.column("measurement")[0] == part.values[0]
+    for ask in (
+        lambda: part.model,
+        lambda: part.mechanism,
+        lambda: part.measurements,
+        part.posterior,
+        lambda: part.posterior("flat"),
+        lambda: part.interval_of_sum(["Arden"]),
+        lambda: part.to_arviz(draws=0),
+    ):
+        with pytest.raises(UnsupportedError, match=r"within 'Arden' were read; leave `within` out"):
+            ask()
+
+
+@pytest.mark.parametrize("within", ["Queens", "Arden/9", "", "Arden/1/x", ["Arden/1"], "' OR 1=1"])
+def test_a_node_that_a_release_does_not_have_is_refused(place, within):
+    with pytest.raises(
+        ArgumentError, match=r"has no node .*; give the path of one of borough or z"
+    ):
+        cg.read_release(place / "equal" / "out", within=within)
+
+
+@pytest.mark.parametrize("within", [3, ["Arden", 1], "\ud800", "a\0b"])
+def test_a_path_that_is_none_is_refused(place, within):
+    with pytest.raises(ArgumentError, match=r"within is .*; give a path such as 'a/b'"):
+        cg.read_release(place / "equal" / "out", within=within)
+
+
+def test_a_part_of_a_changed_release_is_refused(place, tmp_path):
+    shutil.copytree(place / "equal" / "out", tmp_path / "out")
+    (tmp_path / "out" / files.CSV).write_text("x")
+    with pytest.raises(ReleaseError, match="is not the file that the certificate"):
+        cg.read_release(tmp_path / "out", within="Arden")

@@ -15,7 +15,6 @@ import pytest
 from msgspec import structs, to_builtins
 
 from congenial.cli.command_line import run
-from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
 from congenial.plan.plan import read_plan
 from congenial.preview.comparison.expected import NotSimulated
@@ -26,6 +25,8 @@ from congenial.releases.file_table import Numbers
 from congenial.releases.making.make_release import release
 from congenial.releases.reading import read_release
 from congenial.report.page import embedded, render
+from congenial.report.page_counts import counts_at_once
+from congenial.report.shown_counts import Label
 from congenial.report.write import report
 from congenial.verification.checks import Check
 from congenial.verification.verdict import verify
@@ -73,8 +74,18 @@ class Reader(HTMLParser):
         return json.loads(self.texts["script"][0])
 
 
+class OneName:
+    """Labels of a tree each of whose nodes has the same name."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def of(self, shown):
+        return (Label((self.name,) * (level + 1), level) for level in shown.level)
+
+
 def named(release, name):
-    """Return a release each of whose names is a given one, with its checks and its errors."""
+    """Return what a page is made of, for a release each of whose names is a given one."""
     first, *_ = levels = (f"{name}1", f"{name}2")
     whole = release.certificate
     plan = structs.replace(
@@ -98,9 +109,9 @@ def named(release, name):
         ),
         plan=to_builtins(plan),
     )
-    tree = Tree.from_parents(release.tree.parents, [name] * len(release.tree))
-    odd = replace(release, certificate=stated, plan=plan, domain=tree)
-    return odd, [Check(name, True, name)], NotSimulated(name)
+    counts = counts_at_once(release, NotSimulated(name), release.directory)
+    odd = replace(counts, labels=OneName(name))
+    return stated, plan, odd, [Check(name, True, name)]
 
 
 @pytest.fixture(scope="module")
@@ -283,13 +294,13 @@ def test_a_simulation_is_stamped_first_and_last_and_its_truth_is_not_shown(place
 @pytest.mark.parametrize("name", [EVIL, "<img src=x>", "'\"", "<!--", "]]>", "$js", "{0}"])
 def test_names_are_text_wherever_they_stand(place, name):
     found = read_release(place / "sham")
-    plain, reader = (Reader(render(*named(found, text)).text) for text in ("a", name))
+    plain, reader = (Reader(render(*named(found, text))) for text in ("a", name))
     assert reader.faults == []
     assert [tag for tag, _ in reader.elements] == [tag for tag, _ in plain.elements]
     assert reader.data["name"] == [name] * len(found.tree)
     assert reader.texts["h1"] == [f"{name}: simulated counts"]
-    odd, *_ = named(found, name)
-    assert not set("<>&\u2028\u2029") & set(embedded(odd))
+    stated, _, odd, _ = named(found, name)
+    assert not set("<>&\u2028\u2029") & set(embedded(stated, odd))
 
 
 def test_a_hostile_name_stays_text_from_the_rows_to_the_page(tmp_path):
@@ -309,7 +320,10 @@ def test_a_count_that_is_not_exact_is_not_called_exact(place):
             ends if name in ("lower", "upper") else column
             for (name, _), column in zip(found.rows.columns, found.rows.data, strict=True)
         )
-        shown = json.loads(embedded(replace(found, rows=replace(found.rows, data=data))))
+        other = replace(found, rows=replace(found.rows, data=data))
+        shown = json.loads(
+            embedded(found.certificate, counts_at_once(other, NotSimulated(""), place))
+        )
         assert shown["exact"] == [1, *[0] * (len(found.values) - 1)]
         assert shown["lower"] == by_level(found, ends.objects())
 

@@ -145,14 +145,34 @@ def test_scripts_that_cannot_be_written_leave_those_that_are_there(place, monkey
     assert not [path for path in place.iterdir() if path.name.startswith(".")]
 
 
-def test_cells_of_every_block_are_searched_for_by_the_block():
-    tree = cg.Tree.from_paths(
-        [("s", f"t{b // 4}", f"B{b}", cell) for b in range(12) for cell in ("men", "women")]
-    )
-    nodes = np.flatnonzero(tree.level > 1)
-    found = module._places(tree, nodes, [tree.path(v) for v in nodes.tolist()])
-    blocks = [tree.path(v)[2].lower() for v in nodes.tolist()]
-    assert found == blocks
+def test_levels_fill_the_page_and_then_the_side_files(monkeypatch):
+    monkeypatch.setattr(module, "MOST", 10)
+    monkeypatch.setattr(module, "MOST_BESIDE", 100)
+    assert module.depths_of([1, 4, 5]) == module.Depths(2, 2)
+    assert module.depths_of([1, 4, 6, 94, 200]) == module.Depths(1, 3)
+    assert module.depths_of([1, 4, 6, 95, 200]) == module.Depths(1, 2)
+    assert module.depths_of([1, 200]) == module.Depths(0, 0)
+    assert module.depths_of([11, 90, 200]) == module.Depths(0, 1)
+
+
+@pytest.mark.parametrize("most", [20, 1])
+def test_levels_of_too_many_counts_are_left_to_the_files(most, place, monkeypatch):
+    monkeypatch.setattr(module, "MOST", 6)
+    monkeypatch.setattr(module, "MOST_BESIDE", most)
+    page = report(place)
+    found, sizes = data_of(page)["more"], np.bincount(cg.read_release(place).domain.level)
+    where = module.depths_of(sizes.tolist())
+    assert found["count"] == sizes[where.listed + 1 : where.beside + 1].sum() <= most
+    assert found["left"] == [*range(where.beside + 1, sizes.size)] != []
+    assert [*found["levels"]] == [str(depth) for depth in range(where.listed + 1, sizes.size)]
+    text = page.read_text(encoding="utf-8")
+    assert f"The {sizes[where.beside + 1 :].sum():,} counts of" in text
+    assert ("To find one of the other" in text) is (where.beside > where.listed)
+    scripts = place / "report-counts"
+    if where.beside == where.listed:
+        assert not scripts.exists()
+    else:
+        assert len([*scripts.iterdir()]) == len(found["first"]) == 1
 
 
 def test_quantiles_say_how_many_counts_of_a_level_are_accurate_enough(place, monkeypatch):

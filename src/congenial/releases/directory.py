@@ -65,6 +65,8 @@ NOTE = "note"
 _LINES, _CHUNK = 10_000, 1 << 20
 # Texts of a column that are read at a time.
 _TEXTS = 1_000_000
+# SQL condition that all rows meet.
+EVERY_ROW = "true"
 # Types of columns that releases have.
 _KINDS = ("BIGINT", "DOUBLE", "VARCHAR")
 # Least bytes of memory per row, and the bytes assumed free where the system does not say.
@@ -239,14 +241,21 @@ def write_marker(directory: Path) -> str:
     return MARKER
 
 
-def read_table(directory: Path, names: tuple[str, str] = TABLE) -> FileTable:
-    """Read a table of a release from its Parquet file, within the size of its CSV file."""
-    with open_table(directory, names) as table:
+def read_table(
+    directory: Path, names: tuple[str, str] = TABLE, where: str = EVERY_ROW
+) -> FileTable:
+    """Read a table of a release from its Parquet file, within the size of its CSV file.
+
+    Only the rows that meet the SQL condition `where` are read.
+    """
+    with open_table(directory, names, where) as table:
         return table.read()
 
 
 @contextmanager
-def open_table(directory: Path, names: tuple[str, str] = TABLE) -> Iterator[OpenTable]:
+def open_table(
+    directory: Path, names: tuple[str, str] = TABLE, where: str = EVERY_ROW
+) -> Iterator[OpenTable]:
     """Open a table of a release as `read_table` reads it, to read some rows at a time."""
     path = directory / names[0]
     try:
@@ -256,7 +265,8 @@ def open_table(directory: Path, names: tuple[str, str] = TABLE) -> Iterator[Open
         raise ReleaseError(
             f"{path.name} cannot be read; get a fresh copy of the release."
         ) from error
-    with _opened(directory / names[1], rows=lines, text=path.stat().st_size) as table:
+    size = path.stat().st_size
+    with _opened(directory / names[1], rows=lines, text=size, where=where) as table:
         yield table
 
 
@@ -375,8 +385,14 @@ class OpenTable:
 
     path: Path
     columns: Columns
-    rows: int  # Number of rows.
+    rows: int  # Number of rows of the file.
+    where: str  # SQL condition; other rows are left out, but count in the numbers of rows.
     _connection: duckdb.DuckDBPyConnection
+
+    def selected(self, where: str, columns: Sequence[str] | None = None) -> OpenTable:
+        """Return the rows that also meet an SQL condition, with all columns or some of them."""
+        kept = tuple(c for c in self.columns if columns is None or c[0] in columns)
+        return replace(self, columns=kept, where=f"({self.where}) AND ({where})")
 
     def read(
         self, begin: int = 0, end: int | None = None, after: FileTable | None = None
@@ -385,47 +401,48 @@ class OpenTable:
         end = self.rows if end is None else end
         # some texts at a time are Python objects
         parts = [range(at, min(at + _TEXTS, end)) for at in range(begin, end, _TEXTS)]
-        return self._read(_within(range(begin, end)), [*map(_within, parts)], after)
+        data: list[Column] = []
+        for name, kind in self.columns:
+            if kind == "VARCHAR":
+                first = [] if after is None else [after.texts(name).texts()]
+                texts = (_texts(self._column(identifier(name), part)) for part in parts)
+                data.append(texts_of(chain.from_iterable(chain(first, texts))))
+            else:
+                found = _number(self._column(identifier(name), range(begin, end)))
+                data.append(found if after is None else joined(after.numbers(name), found))
+        return FileTable(self.columns, tuple(data))
 
     def numbers(self, name: str, begin: int, end: int) -> Numbers:
         """Read a column of the rows from one to before another, see `FileTable.numbers`."""
-        own = replace(self, columns=tuple(c for c in self.columns if c[0] == name))
-        return own.read(begin, end).numbers(name)
+        return self.selected(EVERY_ROW, [name]).read(begin, end).numbers(name)
+
+    def row_numbers(self, begin: int = 0, end: int | None = None) -> IntArray:
+        """Return the number of each row in the file, of those from one to before another."""
+        end = self.rows if end is None else end
+        return np.asarray(self._column("file_row_number", range(begin, end)), dtype=np.int64)
+
+    def hashes(self, name: str) -> npt.NDArray[np.uint64]:
+        """Return a number for the text of each row, the same for the same text."""
+        found: npt.NDArray[np.uint64] = self._column(f"hash({identifier(name)})", range(self.rows))
+        return found
 
     def down_to(self, level: int) -> tuple[IntArray, FileTable]:
         """Read the rows of the levels down to one, and the number of each such row in the file."""
-        where = f"level <= {level}"
-        numbers = _number(
-            self._execute(f"SELECT file_row_number {_rows_of(self.path)} WHERE {where}")
+        own = self.selected(f"level <= {level}")
+        return own.row_numbers(), own.read()
+
+    def _column(self, name: str, rows: range) -> npt.NDArray[Any]:
+        """Return an SQL expression for some rows; an entry is masked where there is none."""
+        query = (
+            f"SELECT {name} {_rows_of(self.path)} WHERE file_row_number >= {rows.start} "
+            f"AND file_row_number < {rows.stop} AND ({self.where})"
         )
-        return np.asarray(numbers.values, dtype=np.int64), self._read(where, [where], None)
-
-    def _execute(self, sql: str) -> npt.NDArray[Any]:
-        """Return the only column of a query; an entry is masked where there is none."""
         with _readable(self.path, self._connection):
-            return next(iter(self._connection.execute(sql).fetchnumpy().values()))
-
-    def _read(self, where: str, parts: Sequence[str], after: FileTable | None) -> FileTable:
-        """Read the rows that meet a condition; each of some parts of it reads some of the texts."""
-        data: list[Column] = []
-        for name, kind in self.columns:
-            query = f"SELECT {identifier(name)} {_rows_of(self.path)} WHERE "
-            if kind == "VARCHAR":
-                first = [] if after is None else [after.texts(name).texts()]
-                texts = (_texts(self._execute(query + part)) for part in parts)
-                data.append(texts_of(chain.from_iterable(chain(first, texts))))
-            else:
-                found = _number(self._execute(query + where))
-                data.append(found if after is None else joined(after.numbers(name), found))
-        return FileTable(self.columns, tuple(data))
+            return next(iter(self._connection.execute(query).fetchnumpy().values()))
 
 
 def _rows_of(path: Path) -> str:
     return f"FROM read_parquet({_path(path)}, file_row_number = true)"
-
-
-def _within(rows: range) -> str:
-    return f"file_row_number >= {rows.start} AND file_row_number < {rows.stop}"
 
 
 @contextmanager
@@ -441,7 +458,7 @@ def _readable(path: Path, connection: duckdb.DuckDBPyConnection) -> Iterator[Non
 
 
 @contextmanager
-def _opened(path: Path, *, rows: int, text: int) -> Iterator[OpenTable]:
+def _opened(path: Path, *, rows: int, text: int, where: str = EVERY_ROW) -> Iterator[OpenTable]:
     """Open a table within limits: a small Parquet file may declare any number of rows."""
     with _connect() as connection:
         source = _rows_of(path)
@@ -457,15 +474,18 @@ def _opened(path: Path, *, rows: int, text: int) -> Iterator[OpenTable]:
             texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
             lengths = " + ".join(f"coalesce(sum(strlen({name})), 0)" for name in texts) or "0"
             sizes = []
-            for size, what, most in (("count(*)", "rows", rows), (lengths, "bytes of text", text)):
-                [[found_size]] = connection.execute(f"SELECT {size} {source}").fetchall()
+            for size, what, most in (
+                (f"count(*) {source}", "rows", rows),
+                (f"{lengths} {source} WHERE {where}", "bytes of text", text),
+            ):
+                [[found_size]] = connection.execute(f"SELECT {size}").fetchall()
                 sizes.append(int(found_size))
                 if found_size > most:
                     raise ReleaseError(
                         f"{path.name} holds {found_size:,} {what}, and there can be at most "
                         f"{most:,}; get a fresh copy of the release."
                     )
-        yield OpenTable(path, columns, sizes[0], connection)
+        yield OpenTable(path, columns, sizes[0], where, connection)
 
 
 def _number(array: npt.NDArray[Any]) -> Numbers:

@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from congenial.accounting.mechanism import Certified
 from congenial.conditioning.chains import arviz_for
+from congenial.data.sources import identifier, literal
 from congenial.domain.names import Names
+from congenial.domain.tree import Path as TreePath
 from congenial.domain.tree import Tree
 from congenial.domain.workload import MarginLike, Workload
 from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
@@ -44,7 +46,7 @@ from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import columns_of, tree_of, workload_of
 from congenial.releases.sentences import about_intervals
 from congenial.types import FloatArray, IntArray
-from congenial.wording import MOST_ROWS, html_facts, html_table, many
+from congenial.wording import MOST_ROWS, html_facts, html_table, joined, many, show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,6 +78,8 @@ class Release:
         All rows and columns of the released table, from its Parquet file; `table` has one margin.
     measured : FileTable or None
         The measurements, from their Parquet file; None if they are not published.
+    within : tuple of str
+        Path from below the root of the node `within` which counts were read; empty for all.
     """
 
     directory: Path
@@ -85,12 +89,14 @@ class Release:
     values: IntArray
     rows: FileTable
     measured: FileTable | None
+    within: TreePath = ()
     contents = renamed("contents", "the release itself", lambda release: release)
     parquet = renamed("parquet", "rows")
 
     def __repr__(self) -> str:
         stamp = "" if self.certificate.stamp is None else f", {self.certificate.stamp}"
-        counts = f"{many(len(self.domain), 'count')}, epsilon {self._epsilon}"
+        part = f" within {'/'.join(self.within)}" if self.within else ""
+        counts = f"{many(len(self.domain), 'count')}{part}, epsilon {self._epsilon}"
         return f"Release({str(self.directory)!r}: {counts}{stamp})"
 
     def _repr_html_(self) -> str:
@@ -273,6 +279,7 @@ class Release:
     @cached_property
     def model(self) -> Model:
         """The noise and the invariant of the release, worked out from its plan and nodes."""
+        self._check_whole("the model of the noise")
         return build_model(self.plan, self.domain)
 
     @cached_property
@@ -285,7 +292,16 @@ class Release:
         """The noisy measurements of the release; None if they are not published."""
         if self.measured is None:
             return None
+        self._check_whole("the law of the measurements")
         return measurements_of(self.measured, self.domain, files.MEASUREMENTS_PARQUET)
+
+    def _check_whole(self, what: str) -> None:
+        """Refuse what one part of a release does not determine."""
+        if self.within:
+            raise UnsupportedError(
+                f"{what} follows from all counts, and only those within {'/'.join(self.within)!r} "
+                "were read; leave `within` out of read_release, or take the columns of to_pandas()."
+            )
 
     @cached_property
     def under_prior(self) -> Certified:
@@ -514,13 +530,18 @@ class Release:
         )
 
 
-def read_release(directory: str | Path) -> Release:
+def read_release(directory: str | Path, *, within: str | Sequence[str] = ()) -> Release:
     """Read a release from its directory.
 
     Parameters
     ----------
     directory : path
         As `congenial.release` or ``congenial release`` wrote it.
+    within : str or sequence of str, optional
+        Path of a node from below the root, such as "Queens/Astoria", or its names. Then only the
+        counts on the path and below the node are read, so that memory holds no others. Such a part
+        has tables, plots, intervals and data frames, but no model and no posterior: these follow
+        from all counts.
 
     Returns
     -------
@@ -530,10 +551,13 @@ def read_release(directory: str | Path) -> Release:
     ------
     ReleaseError
         If the directory holds no release, or a file is not the one that its certificate names.
+    ArgumentError
+        If the release has no node with the path `within`.
 
     Notes
     -----
-    The certificate's claims are taken as they stand; `congenial.verify` works them out anew.
+    The certificate's claims are taken as they stand; `congenial.verify` works them out anew. The
+    SHA-256 of every file is compared, also if only a part is read.
 
     Examples
     --------
@@ -542,7 +566,7 @@ def read_release(directory: str | Path) -> Release:
     >>> found.levels
     ('root', 'borough', 'zone')
     """
-    place = files.release_directory(directory)
+    place, path = files.release_directory(directory), _path(within)
     certificate = read_certificate(place / files.CERTIFICATE)
     for name in sorted({files.CSV, files.PARQUET, *certificate.files}):
         stated = certificate.files.get(name)
@@ -551,13 +575,31 @@ def read_release(directory: str | Path) -> Release:
                 f"{name} is not the file that the certificate of {place} names; run congenial "
                 "verify, and get a fresh copy of the release."
             )
-    return read_files(place, certificate, stated_plan(certificate))
+    return read_files(place, certificate, stated_plan(certificate), path)
 
 
-def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
-    """Read the tables of a release, and rebuild its tree or workload."""
+def _path(within: str | Sequence[str]) -> TreePath:
+    """Return the names on the path of a node below the root."""
+    texts = isinstance(within, str | Sequence) and all(isinstance(name, str) for name in within)
+    if not (texts and files.is_text(Path("/".join(within)))):
+        raise ArgumentError(f"within is {show(within)}; give a path such as 'a/b', or its names.")
+    return tuple(within.split("/")) if isinstance(within, str) else tuple(within)
+
+
+def read_files(place: Path, certificate: Certificate, plan: Plan, within: TreePath = ()) -> Release:
+    """Read the tables of a release, or the part of them within a node, and rebuild the domain."""
     own = own_columns(certificate, plan)
-    table = _read(place, certificate, plan, files.TABLE, own)
+    pairs = zip(plan.hierarchy.levels, within, strict=False)
+    # a node above the named one has no name in its column
+    tests = [f"({identifier(c)} = {literal(n)} OR {identifier(c)} IS NULL)" for c, n in pairs]
+    where = " AND ".join(tests) or files.EVERY_ROW
+    table = _read(place, certificate, plan, files.TABLE, own, where)
+    if within and table.numbers("level").values.max(initial=0) < len(within):
+        raise ArgumentError(
+            f"the release has no node {'/'.join(within)!r}; give the path of one of "
+            f"{joined(plan.hierarchy.levels, 'or')} from below the root, as a list if a name has "
+            "a slash."
+        )
     if not plan.counted_tables:
         domain: Tree | Workload = tree_of(table, plan.place_names, files.PARQUET)
     else:
@@ -565,10 +607,10 @@ def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
     check_values(plan, table)
     measured = None
     if files.MEASUREMENTS in own:
-        measured = _read(place, certificate, plan, files.MEASUREMENTS, own)
+        measured = _read(place, certificate, plan, files.MEASUREMENTS, own, where)
         check_nodes(table, measured)
     values = np.asarray(table.numbers("value").values, dtype=np.int64)
-    return Release(place, certificate, plan, domain, values, table, measured)
+    return Release(place, certificate, plan, domain, values, table, measured, within)
 
 
 def own_columns(certificate: Certificate, plan: Plan) -> Mapping[tuple[str, str], tuple[str, ...]]:
@@ -586,8 +628,9 @@ def _read(
     plan: Plan,
     names: tuple[str, str],
     own: Mapping[tuple[str, str], tuple[str, ...]],
+    where: str,
 ) -> FileTable:
-    table = files.read_table(place, names)
+    table = files.read_table(place, names, where)
     check_columns(certificate, plan, names[1], table.columns, own[names])
     check_sizes(names[1], table)
     return table

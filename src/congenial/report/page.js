@@ -173,8 +173,10 @@
     at("status").textContent = rows.length === 0
       ? missing ? "A file beside this page is missing, so some counts are not found."
         : more && search.value.trim() === ""
-          ? "Search for the beginning of a name to see counts of this level."
-          : "No place has that name."
+          ? more.left.includes(Number(level.value))
+            ? "The counts of this level are in release.csv and release.parquet only."
+            : "Search for the beginning of a name to see counts of this level."
+          : more && more.left.length > 0 ? "No place on this page has that name." : "No place has that name."
       : "Counts " + numbers.format(start + 1) + " to " + numbers.format(start + rows.length) +
         " of " + numbers.format(shown.length) + "." +
         (cut ? " More places begin with this; type more of the name." : "");

@@ -1,129 +1,110 @@
 """Counts of a large release that its page loads when their names are searched for.
 
-The page lists whole levels from the top. The other counts are in files beside it, in the order of
-the names of their places. A file is a script, because a page that is opened from a disk can load
-nothing else.
+The page lists whole levels from the top. The counts of the next levels are in files beside it, in
+the order of the names of their places. A file is a script, because a page that is opened from a
+disk can load nothing else.
 """
 
 from __future__ import annotations
 
+import heapq
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 
-from congenial.domain.tree import Path, Tree
-from congenial.domain.workload import Workload
-from congenial.releases.reading import Release
-from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.report.shown_counts import Labels, ShownCounts
 
 # Most counts of a page without side files, and the counts of a side file.
 MOST, EACH = 20_000, 4_000
-# Number of quantiles by which a page says how many counts of a level are accurate enough.
-_QUANTILES = 201
+# Most counts of all side files: 3,000 files, of half a gigabyte.
+MOST_BESIDE = 12_000_000
 # Characters that could end a script element, open a comment in it, or end a line.
 _IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+# Places are sorted as JavaScript orders text: by units of UTF-16.
+_ORDER = "utf-16-be"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SideFiles:
-    """The counts that a page does not list."""
+    """The files beside a page."""
 
-    listed: BoolArray  # shape (n,): Whether the page lists a count itself.
-    scripts: tuple[str, ...]  # One for each file.
     first: tuple[str, ...]  # The first place in each file, in lower case; ascending.
-    # Names of the levels that the page does not list, with quantiles of each count's relative
-    # error margin, None for infinity, and the number of counts that have one.
-    levels: dict[int, tuple[list[float | None], int]]
+    counts: int
+
+
+@dataclass(frozen=True)
+class Depths:
+    """The deepest level whose counts the page lists, and the deepest one in side files."""
+
+    listed: int
+    beside: int
 
 
 def in_script(columns: object) -> str:
     """Return plain data as JSON that is safe inside a script element."""
-    return json.dumps(columns, ensure_ascii=False, separators=(",", ":")).translate(_IN_SCRIPT)
+    return _JSON.encode(columns).translate(_IN_SCRIPT)
 
 
-def listed(level: IntArray) -> BoolArray:
-    """Return which counts a page lists: whole levels from the top, at most `MOST` counts."""
-    sizes = np.cumsum(np.bincount(level))
-    return np.asarray(level <= max(int(np.searchsorted(sizes, MOST, side="right")) - 1, 0))
+def depths_of(nodes: Sequence[int]) -> Depths:
+    """Return where the counts of each level are, given the number of counts of each level.
 
-
-def side_files(
-    release: Release, names: Sequence[str], reach: FloatArray, measured: list[int | None] | None
-) -> SideFiles | None:
-    """Return the counts that the page about a release does not list; None if it lists all.
-
-    `reach`, shape (n,), is the distance from each count to the farther end of its interval.
+    The page lists whole levels from the top, at most `MOST` counts, and at least one level.
     """
-    domain, values = release.domain, release.values
-    if len(domain) <= MOST:
-        return None
-    shown = listed(domain.level)
-    rest = np.flatnonzero(~shown)
-    if not rest.size:
-        return None
-    paths = [domain.path(v) for v in rest.tolist()]
-    keys = _places(domain, rest, paths)
-    # JavaScript orders text by units of UTF-16
-    order = sorted(range(rest.size), key=lambda at: (keys[at].encode("utf-16-be"), at))
-    lower, upper = (release.rows.numbers(end).objects() for end in ("lower", "upper"))
-    exact = release.model.determined
-    scripts, first = [], []
-    for number, start in enumerate(range(0, rest.size, EACH)):
-        part = order[start : start + EACH]
-        nodes = rest[part].tolist()
-        above = (_above(paths[at], names[rest[at]]) for at in part)
-        columns = {
-            "name": [names[v] for v in nodes],
-            "path": [" / ".join(path) for path in above],
-            "level": domain.level[nodes].tolist(),
-            "value": values[nodes].tolist(),
-            "lower": [lower[v] for v in nodes],
-            "upper": [upper[v] for v in nodes],
-            "exact": exact[nodes].astype(int).tolist(),
-            "measured": None if measured is None else [measured[v] for v in nodes],
-        }
-        scripts.append(f"congenial({number},{in_script(columns)});\n")
-        first.append(keys[part[0]])
-    levels = {}
-    for depth in np.unique(domain.level[rest]).tolist():
-        here = (domain.level == depth) & np.isfinite(reach)
-        levels[depth] = _quantiles(reach[here], np.abs(values[here])), int(here.sum())
-    return SideFiles(shown, tuple(scripts), tuple(first), levels)
+    sizes = np.cumsum(nodes)
+    listed = max(int(np.searchsorted(sizes, MOST, side="right")) - 1, 0)
+    beside = int(np.searchsorted(sizes, sizes[listed] + MOST_BESIDE, side="right")) - 1
+    return Depths(listed, beside)
 
 
-def _places(domain: Tree | Workload, nodes: IntArray, paths: Sequence[Path]) -> list[str]:
-    """Return the names of the counts' places in lower case, by which they are searched for.
+def side_files(pieces: Iterable[ShownCounts], labels: Labels, folder: Path) -> SideFiles:
+    """Write the scripts of some counts to a folder; memory holds one piece of them at a time."""
+    runs = []
+    for number, piece in enumerate(pieces):
+        runs.append(folder / f"{number}.sorted")
+        with runs[-1].open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(sorted(_lines(piece, labels)))
+    found, first = 0, list[str]()
+    with ExitStack() as stack:
+        files = (stack.enter_context(run.open(encoding="utf-8", newline="\n")) for run in runs)
+        lines = heapq.merge(*files)
+        while part := [line[:-1].split("\t") for line in islice(lines, EACH)]:
+            place, _, *columns = zip(*part, strict=True)
+            body = ",".join(map(_column, _COLUMNS, columns))
+            script = folder / f"{len(first)}.js"
+            script.write_text(f"congenial({len(first)},{{{body}}});\n", encoding="utf-8")
+            first.append(bytes.fromhex(place[0]).decode(_ORDER))
+            found += len(part)
+    for run in runs:
+        run.unlink()
+    return SideFiles(tuple(first), found)
 
-    A name that occurs in most places, such as a cell's in every block, is no place's: the count is
-    then searched for by the name above.
+
+_COLUMNS = ("name", "path", "level", "value", "lower", "upper", "exact", "measured")
+
+
+def _column(name: str, cells: Sequence[str]) -> str:
+    """Write one column of a script; a column without any cell is null."""
+    return f'"{name}":{"[" + ",".join(cells) + "]" if any(cells) else "null"}'
+
+
+def _lines(shown: ShownCounts, labels: Labels) -> Iterator[str]:
+    """Yield a line for each count: its place and its number, by which it is sorted; its cells.
+
+    No two counts have the same number, and a tab comes before every digit of a place.
     """
-    level = domain.level[nodes]
-    if isinstance(domain, Workload):
-        valued = np.array([bool(block.margin) for block in domain.blocks])[level]
-        return [path[-2 if own else -1].lower() for path, own in zip(paths, valued, strict=True)]
-    called: dict[int, int] = {}
-    for depth in np.unique(level).tolist():
-        below = [paths[at] for at in np.flatnonzero(level == depth).tolist()]
-        apart = (
-            at
-            for at in range(depth, 0, -1)
-            if 2 * len({path[at] for path in below}) > len({path[: at + 1] for path in below})
-        )
-        called[depth] = next(apart, depth)
-    return [path[called[len(path) - 1]].lower() for path in paths]
-
-
-def _above(path: Path, name: str) -> Path:
-    """Return a path without the end of it that is shown as the count's name."""
-    return next(path[:k] for k in range(len(path)) if "/".join(path[k:]) == name)
-
-
-def _quantiles(reach: FloatArray, value: IntArray) -> list[float | None]:
-    if not reach.size:
-        return []
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.sort(np.where(reach == 0.0, 0.0, reach / value))
-    at = np.linspace(0, share.size - 1, _QUANTILES).astype(np.int64)
-    return [None if np.isinf(v) else round(v, 6) for v in share[at].tolist()]
+    columns = {name: column for name, column in shown.columns.items() if column is not None}
+    none = [""] * len(shown.number)
+    cells = zip(*(columns.get(name, none) for name in _COLUMNS[2:]), strict=True)
+    levels = shown.level.tolist()
+    named = zip(labels.of(shown), shown.number.tolist(), levels, cells, strict=True)
+    for label, number, level, own in named:
+        place = labels.place(label.path, level).encode(_ORDER).hex()
+        texts = in_script(label.name), in_script(" / ".join(label.path[: label.start]))
+        shows = ("null" if cell is None else str(cell) for cell in own)
+        yield "\t".join((place, f"{number:012}", *texts, *shows)) + "\n"

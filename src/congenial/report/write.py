@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
 from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
-from congenial.preview.comparison.expected import expected_errors, work_of_fit
+from congenial.preview.comparison.expected import simulated_errors, work_of_fit
 from congenial.releases import directory as files
-from congenial.releases.certificate import read_certificate, stated_plan
+from congenial.releases.certificate import stated_plan
 from congenial.releases.format_1 import FORMAT_1
-from congenial.releases.model import claim, exposed
-from congenial.releases.reading import read_files
 from congenial.report.page import render
-from congenial.verification.verdict import verify
-
-_SEED = 20_230_301  # Of the simulated draws, so that the same release gives the same page.
+from congenial.report.page_counts import SEED, counts_at_once
+from congenial.report.page_in_parts import counts_by_parts
+from congenial.verification.parts import ReadInParts
+from congenial.verification.verdict import read_and_check
 
 
 def report(
@@ -33,8 +32,9 @@ def report(
     """Write one HTML page about a release, for readers who know no statistics.
 
     It needs no other file, unless the release has more than 20,000 counts. Then the page lists the
-    levels from the top, and loads the other counts from a folder beside it when their names are
-    searched for; it works from a disk, without a network.
+    levels from the top. It loads the counts of the next levels, at most 12 million, from a folder
+    beside it when their names are searched for. It works from a disk, without a network. Still
+    deeper levels are in the release's own files only.
 
     Parameters
     ----------
@@ -52,7 +52,8 @@ def report(
 
     Notes
     -----
-    Only the directory is read. The same release gives the same page.
+    Only the directory is read. The same release gives the same page. A large release that `verify`
+    reads in parts is read in parts here, too.
     """
     say = notify or (lambda _: None)
     place = Path(directory)
@@ -65,31 +66,32 @@ def report(
             "would replace it; move it, or give `out` another file."
         )
     say("checking the release")
-    checks = verify(place)
+    checks, read = read_and_check(place)
     failed = [check for check in checks if not check.passed]
-    if failed:
+    if failed or read is None:
         raise ReleaseError(
             f"{place} fails the check {failed[0].name!r} ({failed[0].text}), so no page is "
             "written; run congenial verify, and get a fresh copy of the release (making another "
             "release would spend privacy budget again)."
         )
-    say("working out margins")
-    certificate = read_certificate(place / files.CERTIFICATE)
-    release = read_files(place, certificate, stated_plan(certificate))
+    certificate = read.certificate
     if certificate.format == FORMAT_1:
         # sentences of format 1 are not checked, so the unprotected facts are worked out again
-        stated, model = certificate.guarantee, release.model
-        found = exposed(model, claim(model, stated.numerical_error))
-        own = msgspec.structs.replace(stated, unprotected=found)
-        release = replace(release, certificate=msgspec.structs.replace(certificate, guarantee=own))
-    errors = expected_errors(
-        release.mechanism, release.values, seed=_SEED, work=work_of_fit(release.model)
-    )
-    page = render(release, checks, errors, folder.name)
-    say("writing")
+        found = read.specified()[1].guarantee.unprotected
+        own = msgspec.structs.replace(certificate.guarantee, unprotected=found)
+        certificate = msgspec.structs.replace(certificate, guarantee=own)
     try:
-        _replace_scripts(folder, page.scripts)
-        return replace_file(target, page.text.encode())
+        with _replacing(folder) as scripts:
+            say("working out margins")
+            if isinstance(read, ReadInParts):
+                counts = counts_by_parts(place, read, scripts)
+            else:
+                made, work = read.release, work_of_fit(read.release.model)
+                errors = simulated_errors(made.mechanism, made.values, seed=SEED, work=work)
+                counts = counts_at_once(made, errors, scripts)
+            say("writing")
+            page = render(certificate, stated_plan(certificate), counts, checks, folder.name)
+        return replace_file(target, page.encode())
     except OSError as error:
         raise ReleaseError(
             f"{target} cannot be written ({(error.strerror or 'unwritable').lower()}); give `out` "
@@ -97,19 +99,21 @@ def report(
         ) from error
 
 
-def _replace_scripts(folder: Path, scripts: Sequence[str]) -> None:
-    """Replace the scripts of a page in one step; the folder is gone if the page has none."""
+@contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """Yield a directory for the scripts of a page, which then replace the others in one step.
+
+    The folder is gone if the page has no script.
+    """
     aside, old = (
         folder.with_name(f".{folder.name}.{os.getpid()}.{end}") for end in ("part", "old")
     )
     try:
-        if scripts:
-            aside.mkdir()
-            for number, script in enumerate(scripts):
-                (aside / f"{number}.js").write_text(script, encoding="utf-8")
+        aside.mkdir()
+        yield aside
         if folder.exists():
             folder.rename(old)
-        if scripts:
+        if any(aside.iterdir()):
             aside.rename(folder)
         shutil.rmtree(old, ignore_errors=True)
     finally:  # after a failure, or Ctrl-C, the scripts are those of the page that is still there

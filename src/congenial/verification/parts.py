@@ -96,6 +96,10 @@ class ReadInParts:
     specification: Specification
     accuracy: StatedAccuracy
     checks: tuple[tuple[Check, ...], ...]  # Those of each piece that need a model.
+    top: Model  # That of the counts down to the cut.
+    numbers: IntArray  # shape (top,): Number of each row of the top in its file.
+    scales: FloatArray  # Scale of the noise of each level from the cut on.
+    spans: tuple[tuple[int, int], ...]  # Ranges of rows that divide no part.
 
     def specified(self) -> tuple[float, Specification]:
         """Return the least numerical error of a draw, and what follows from the plan."""
@@ -291,7 +295,8 @@ class _Reading:
         for name, table in self.tables.items():
             header = [files.header_of(table.columns)]
             self.lines[name[0]] = files.matched(self.place / name[0], 0, header)
-        for begin, end in self._spans():
+        spans = tuple(self._spans())
+        for begin, end in spans:
             rows, tree = self._span(begin, end)
             if (tree.level >= cut.depth).any():
                 piece, below, margins = self._below(begin, end, rows, tree)
@@ -314,6 +319,10 @@ class _Reading:
             of_all(self.specification, self.top, facts, worst),
             StatedAccuracy(plan.accuracy.confidence, known.basis, levels, ()),
             tuple(checks),
+            self.over,
+            self.numbers,
+            self.scales,
+            spans,
         )
 
     def _spans(self) -> Iterator[tuple[int, int]]:

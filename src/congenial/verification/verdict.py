@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -42,7 +42,7 @@ from congenial.releases.specification import (
 )
 from congenial.types import IntArray
 from congenial.verification.checks import TOLERANCE, Check, compare, judged
-from congenial.verification.parts import read_in_parts
+from congenial.verification.parts import ReadInParts, read_in_parts
 from congenial.verification.pieces import (
     FOLLOWS,
     INTERVALS,
@@ -115,14 +115,27 @@ def verify(
     >>> all(check.passed for check in cg.verify("release"))
     True
     """
+    return read_and_check(directory, ledger, parts, notify)[0]
+
+
+def read_and_check(
+    directory: str | Path,
+    ledger: str | Path | None = None,
+    parts: str | None = None,
+    notify: Callable[[str], None] | None = None,
+) -> tuple[tuple[Check, ...], ReadInParts | ReadAtOnce | None]:
+    """Check a release as `verify` does; return what was read, too, None if nothing was."""
     place = files.release_directory(directory)
+    found: list[Check] = []
     try:
-        found = []
-        for check in _checks(place, ledger, parts):
-            found.append(check)
+        checks = _checks(place, ledger, parts)
+        while True:
+            try:
+                found.append(next(checks))
+            except StopIteration as end:
+                return tuple(found), end.value
             if notify is not None:
-                notify(f"checked: {check.name}")
-        return tuple(found)
+                notify(f"checked: {found[-1].name}")
     except OSError as error:
         raise ReleaseError(
             f"{place} cannot be read ({(error.strerror or 'unreadable').lower()}); make its files "
@@ -130,7 +143,9 @@ def verify(
         ) from error
 
 
-def _checks(place: Path, ledger: str | Path | None, parts: str | None) -> Iterator[Check]:
+def _checks(
+    place: Path, ledger: str | Path | None, parts: str | None
+) -> Generator[Check, None, ReadInParts | ReadAtOnce | None]:
     missing = [n for n in files.ALWAYS if not (place / n).is_file()]
     strange = files.strangers(place)
     text = "the certificate, CSV and Parquet files are there, and nothing else but a report"
@@ -138,12 +153,12 @@ def _checks(place: Path, ledger: str | Path | None, parts: str | None) -> Iterat
         text = f"{missing[0]} is missing" if missing else f"{strange[0]!r} is no part of a release"
     yield Check("files", not (missing or strange), text)
     if missing:
-        return
+        return None
     try:
         certificate = read_certificate(place / files.CERTIFICATE)
     except ReleaseError as error:
         yield Check("certificate", False, str(error))
-        return
+        return None
     yield _certificate(certificate)
     yield _hashes(place, certificate)
     yield _plan_hash(certificate)
@@ -151,7 +166,7 @@ def _checks(place: Path, ledger: str | Path | None, parts: str | None) -> Iterat
         plan = stated_plan(certificate)
     except ReleaseError as error:
         yield Check("plan", False, str(error))
-        return
+        return None
     yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
     try:
         read = read_in_parts(place, certificate, plan, parts) or _read_at_once(
@@ -159,7 +174,7 @@ def _checks(place: Path, ledger: str | Path | None, parts: str | None) -> Iterat
         )
     except ReleaseError as error:
         yield Check("table", False, str(error))
-        return
+        return None
     found = read.plain
     yield Check("table", True, _listed(plan, found))
     differ = "the two files have different rows, or a value that is not an integer"
@@ -174,7 +189,7 @@ def _checks(place: Path, ledger: str | Path | None, parts: str | None) -> Iterat
         least, claims = read.specified()
     except CongenialError as error:
         yield Check("guarantee", False, f"none follows from the plan: {error}")
-        return
+        return None
     yield from _claims(certificate, claims)
     yield _budget(plan, claims.guarantee)
     within = f"{certificate.guarantee.numerical_error:.1e}"
@@ -190,6 +205,7 @@ def _checks(place: Path, ledger: str | Path | None, parts: str | None) -> Iterat
         yield _debit(certificate, plan, ledger or beside(place, plan.privacy.ledger))
     yield from _keyed(certificate)
     yield from read.by_model()
+    return read
 
 
 def _listed(plan: Plan, found: Plain) -> str:
@@ -328,12 +344,17 @@ def _measurement_files(place: Path, plan: Plan) -> Check:
 
 
 @dataclass(frozen=True, eq=False)
-class _ReadAtOnce:
+class ReadAtOnce:
     """A release of which memory holds all rows."""
 
     release: Release
     csv: files.CsvRows
     measured_csv: files.CsvRows | None
+
+    @property
+    def certificate(self) -> Certificate:
+        """The certificate of the release."""
+        return self.release.certificate
 
     @cached_property
     def plain(self) -> Plain:
@@ -362,7 +383,7 @@ class _ReadAtOnce:
         yield check_stamp(release.directory, release.certificate, pinned, _piece(release))
 
 
-def _read_at_once(place: Path, certificate: Certificate, plan: Plan) -> _ReadAtOnce:
+def _read_at_once(place: Path, certificate: Certificate, plan: Plan) -> ReadAtOnce:
     """Read all tables of a release, and compare each CSV file with its Parquet file.
 
     Raises ReleaseError if one cannot be read.
@@ -370,8 +391,8 @@ def _read_at_once(place: Path, certificate: Certificate, plan: Plan) -> _ReadAtO
     release = read_files(place, certificate, plan)
     rows = _compared(release, release.rows, files.CSV)
     if release.measured is None:
-        return _ReadAtOnce(release, rows, None)
-    return _ReadAtOnce(release, rows, _compared(release, release.measured, files.MEASUREMENTS_CSV))
+        return ReadAtOnce(release, rows, None)
+    return ReadAtOnce(release, rows, _compared(release, release.measured, files.MEASUREMENTS_CSV))
 
 
 def _compared(release: Release, table: FileTable, name: str) -> files.CsvRows:

@@ -7,17 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from congenial.accounting.mechanism import Mechanism
-from congenial.errors import InvariantError, NumericalError, UnsupportedError
+from congenial.errors import CongenialError, InvariantError, NumericalError, UnsupportedError
 from congenial.preview.comparison.methods import Unconstrained
 from congenial.preview.comparison.outcome import LevelError, SizeError
 from congenial.preview.comparison.tally import Tally
 from congenial.randomness import seeded
 from congenial.releases.model import Model
-from congenial.types import FloatArray, IntArray
+from congenial.types import IntArray
 
 # Most simulated releases, and most values drawn for them.
 DRAWS = 200
 VALUES = 2_000_000
+# Errors of a draw that are no fault of the plan.
+UNLUCKY = (InvariantError, NumericalError, UnsupportedError)
 # Most values of best tables, each of which fits a prior, and most products of all their passes.
 FITTED_VALUES, FITTED_WORK = 100_000, 2e9
 
@@ -27,6 +29,14 @@ class NotSimulated:
     """Why releases of some counts could not be simulated."""
 
     why: str
+
+
+@dataclass(frozen=True, eq=False)
+class SimulatedErrors:
+    """Errors of simulated releases."""
+
+    draws: int
+    totals: IntArray  # shape (n,): Sum of the absolute errors of each count, or of each level.
 
 
 @dataclass(frozen=True)
@@ -50,15 +60,14 @@ def forecast(
     return Forecast(len(drawn), tally.levels(), tally.sizes())
 
 
-def expected_errors(
+def simulated_errors(
     mechanism: Mechanism, counts: IntArray, *, seed: int, work: float = 0.0
-) -> FloatArray | NotSimulated:
-    """Mean absolute error of each released count, shape (n,), over `draws_for` seeded releases."""
+) -> SimulatedErrors | NotSimulated:
+    """Add up the errors of each released count over `draws_for` seeded releases."""
     drawn = _drawn(mechanism, counts, seed, work)
     if isinstance(drawn, NotSimulated):
         return drawn
-    found: FloatArray = np.abs(drawn - counts).mean(axis=0)
-    return found
+    return SimulatedErrors(len(drawn), np.abs(drawn - counts).sum(axis=0))
 
 
 def _drawn(
@@ -70,9 +79,14 @@ def _drawn(
         drawn = mechanism.sample(counts, size=draws, rng=seeded(seed))
     except MemoryError:
         return NotSimulated("this takes more memory than there is")
-    except (InvariantError, NumericalError, UnsupportedError) as error:  # no fault of the plan
-        return NotSimulated(str(error).removesuffix("."))
+    except UNLUCKY as error:
+        return not_simulated(error)
     return np.asarray(drawn, dtype=np.int64)
+
+
+def not_simulated(error: CongenialError) -> NotSimulated:
+    """Return why releases could not be simulated, given one of the errors `UNLUCKY`."""
+    return NotSimulated(str(error).removesuffix("."))
 
 
 def work_of_fit(model: Model) -> float:
