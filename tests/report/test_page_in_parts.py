@@ -91,3 +91,16 @@ def test_releases_that_cannot_be_simulated_have_the_reason(city, tmp_path, monke
     report(city, page)
     assert "no release could be simulated: too hard." in page.read_text(encoding="utf-8")
     assert NotSimulated("too hard") == page_in_parts.not_simulated(InvariantError("too hard."))
+
+
+def test_a_table_that_was_conditioned_in_parts_has_a_page_without_expected_errors(
+    tmp_path, monkeypatch
+):
+    zones = {zone: f"Borough {zone % 7}" for zone in range(1, 60)}
+    make_city(tmp_path, zones=zones, trips=dict.fromkeys(zones, 9), method='name = "conditioning"')
+    make(tmp_path, simulate=3, parts="borough")
+    monkeypatch.setattr(parts, "ROWS", 20)
+    assert isinstance(read_and_check(tmp_path / "out")[1], parts.ReadInParts)
+    page = report(tmp_path / "out", tmp_path / "page.html").read_text()
+    assert "the table was conditioned in parts, and simulations need all of it" in page
+    assert "the table was drawn in parts, and intervals need all of it" in page

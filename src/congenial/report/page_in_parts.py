@@ -110,6 +110,8 @@ def errors_by_parts(
     `nodes` is the number of counts of each level.
     """
     over, depth = read.top, len(nodes) - len(read.scales)
+    if over.plan.method.name == "conditioning":
+        return NotSimulated("the table was conditioned in parts, and simulations need all of it")
     top = cast(Tree, over.domain)
     words = _Words(nodes, over.mechanism.noise.words_per_entry, draws_for(table.rows))
     values = _integers(table.selected(f"level <= {depth}"), "value", 0, table.rows)
