@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo census washington extras spark check test test-processors test-browser test-spark-faults lint kernels kernels-of-tables format docs figures studies comparison analysts faults benchmark lock clean
+.PHONY: help demo census washington extras spark check test test-processors test-browser lint kernels kernels-of-tables format docs figures studies comparison analysts faults benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 # Without bytecode on disk each of some hundred processes of the tests compiles the package again.
@@ -63,10 +63,7 @@ test: extras  ## Check the style and the types, then run every test.
 	@echo "Running the tests."
 	@$(PYTEST) --numprocesses 2 --dist loadfile --ignore-glob='tests/laws/test_spark*.py'
 	@echo "Running the tests of Spark, each file with a Java of its own, if PySpark and Java are there."
-	@for name in spark spark_draws; do $(PYTEST) tests/laws/test_$$name.py || [ $$? -eq 5 ] || exit 1; done
-
-test-spark-faults: extras  ## Kill executors, Python workers and shuffle blocks of a Spark cluster of this machine while it draws.
-	@$(PYTEST) tests/laws/test_spark_faults.py
+	@for name in spark spark_draws spark_faults; do $(PYTEST) tests/laws/test_$$name.py || [ $$? -eq 5 ] || exit 1; done
 
 test-processors:  ## Run the tests of kernels as compiled for other processors, and uncompiled.
 	@requirements/environment.sh dev

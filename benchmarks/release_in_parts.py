@@ -40,7 +40,8 @@ def main(parts: int, measurements: bool, conditioning: bool) -> None:
             wrong = wrong_sums(connection, place / "out" / "release.parquet")
         # ends with an error if a check fails
         verified = used_by([*command, "verify", str(place / "out")])
-    for step, used in (("release", made), ("verify", verified)):
+        reported = used_by([*command, "report", str(place / "out")])
+    for step, used in (("release", made), ("verify", verified), ("report", reported)):
         click.echo(
             f"{step} of {parts * PART:,} counts: {used.ru_maxrss / 1000:,.0f} MB at most, "
             f"{seconds_of(used):,.0f} s of processor time"

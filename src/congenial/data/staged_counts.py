@@ -73,14 +73,14 @@ class Staging:
         import pyarrow as pa
 
         names, keys = ", ".join(level_columns(self.plan)), ", ".join(self.keys)
+        # a task that is repeated must have the same bytes, or an engine repeats the whole job
         whole = _arrow(
             connection,
-            f"SELECT kept, fate, {names}, CAST(records AS DECIMAL(38,0)) AS records FROM tally "
-            f"ORDER BY {keys}",
+            f"SELECT kept, fate, {names}, CAST(records AS DECIMAL(38,0)) AS records FROM tally",
+            order=f"{names}, kept, fate",
         )
         sizes = _arrow(
-            connection,
-            f"SELECT {keys}, count(*) AS size FROM tally GROUP BY {keys} ORDER BY {keys}",
+            connection, f"SELECT {keys}, count(*) AS size FROM tally GROUP BY {keys}", order=keys
         )
         cells, begin = [], 0
         for size in sizes["size"].to_pylist():
