@@ -379,9 +379,9 @@ def _postulates(seed: int, cases: int) -> Exhibit:
         ("rule", *POSTULATES),
         tuple((name, *(found.get((name, p), "met") for p in POSTULATES)) for name in rules),
         (
-            f"Each rule was tried on {cases} random beliefs. Each belief has a reserve, which "
-            "replaces it if the belief excludes the news. A cell has the shortest case found that "
-            "breaks the postulate.",
+            f"Each rule was tried on {cases} random beliefs. Each belief comes with a second one, "
+            "its reserve. If the belief excludes the news, the reserve is used instead. A cell "
+            "has the shortest case found that breaks the postulate.",
             f"Screened revision refuses news that excludes every world of its core, {_set(CORE)}.",
         ),
     )
@@ -482,9 +482,10 @@ def _on_rules(postulates: Exhibit) -> str:
         "**Rules of belief change.** The theory of belief change has postulates, which a rule of "
         "revision should satisfy. *Success*: the news is believed afterwards. *Relative success*: "
         "the news is believed afterwards, or nothing has changed. *Vacuity*: if the news "
-        "contradicts nothing, it is added, and nothing else changes. *Success monotonicity*: if "
-        "news is accepted, all that it implies would be accepted as news, too. *Trichotomy*: news "
-        "of the form A or B is revised as A, as B, or so that both results are possible.\n\n"
+        "contradicts nothing, it is added, and nothing else changes. *Success monotonicity*: if a "
+        "rule accepts some news, it would also accept all news that follows from it. "
+        "*Trichotomy*: to learn that A or B holds changes a belief as learning A does, as "
+        "learning B does, or so that both results are possible.\n\n"
         f"These {len(postulates.columns) - 1} postulates were tried on four rules. A list of the "
         "postulates that each rule broke:\n\n" + "\n".join(told)
     )

@@ -304,7 +304,7 @@ def _traded(world: World, found: Found, at: int, best: str) -> str:
         return f" (the best projection is {best})"
     return (
         f" (the best projection there is {best}; its error by {world.level_names[most]} is "
-        f"{ratio[most]:.2f} times that of the table)"
+        f"{ratio[most]:.2f} times that of the table of least expected error)"
     )
 
 
@@ -359,8 +359,8 @@ def _told_of_laws(world: World, table: Exhibit) -> str:
         f"classes, by the true mean of a {leaf} and its siblings. Suppose that the law of the "
         f"true counts of each class were known. With this knowledge and a {leaf}'s own "
         "measurement, there is a least possible error. Compared with the error of the best "
-        f"projection, it is {gains}. No prior that treats the counts of a class alike gains more "
-        "from that measurement alone."
+        f"projection, it is {gains}. No prior can gain more from that measurement alone, if it "
+        "treats the counts of a class alike."
     )
 
 

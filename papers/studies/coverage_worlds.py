@@ -30,10 +30,11 @@ METHODS = (
     "the same measurements. Error margins are exact for conditioning without bounds and for "
     "measurements, because the law of their errors is known. For L2 imaging, they come from a "
     "normal law, with a variance from simulated images. For conditioning on bounds, for L2 imaging "
-    "with no negative count and for TopDown, no error margins are proved. For these the study "
-    "takes the error margins of the same method without bounds or, for TopDown, those of one "
-    "measurement. Two more methods start from releases that were conditioned on bounds: the "
-    "posterior by `read_release`, whose prior is fitted to the released counts, and inversion"
+    "with no negative count and for TopDown, no error margins are proved. For the first two, the "
+    "study takes the error margins of the same method without bounds. For TopDown, it takes the "
+    "error margins of one measurement. Two more methods start from releases that were conditioned "
+    "on bounds: the posterior by `read_release`, whose prior is fitted to the released counts, and "
+    "inversion"
 )
 
 
@@ -124,9 +125,10 @@ def told(name: str, made: tuple[Tally, ...]) -> str:
         f'**On {name}.** The error margins of rows "conditioning, adds up" and "measurements" are '
         "exact. The first three columns are coverage: in the size of true count "
         "where it is lowest, in the size where it is highest, and over all leaves. The error is "
-        "the mean absolute error of a leaf. The last three columns are bias: in the tenth of "
-        "leaves with the largest true counts, in the tenth with the largest estimates, and in the "
-        f"tenth by estimate whose bias is farthest from 0.\n\n{shown}\n\n{_of_inversion(by)}"
+        "the mean absolute error of a leaf. The last three columns are bias, each in a tenth "
+        "of the leaves: the tenth with the largest true counts; the tenth with the largest "
+        "estimates; and, of all tenths by estimate, the one whose bias is farthest from "
+        f"0.\n\n{shown}\n\n{_of_inversion(by)}"
     ).strip()
 
 

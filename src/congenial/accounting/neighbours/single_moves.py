@@ -58,9 +58,9 @@ def worst_move(
         if resolved.pinned.any() or matrix.shape[0]:
             fixed = "an exactly published count" if resolved.pinned.any() else "a fixed sum"
             raise EmptyNeighbourhoodError(
-                f"add-remove neighbours do not exist together with {fixed}, or one that bounds "
-                "determine: no record can be added to or removed from it, so a guarantee would not "
-                "cover its records; use neighbours = 'substitute', or do not publish it exactly."
+                f"neighbours = 'add-remove' is refused with {fixed}, or one that bounds determine: "
+                "adding or removing a record would change this count; use neighbours = "
+                "'substitute', or do not publish it exactly."
             )
         lay = counting(resolved.n, counted)
         path = lay.summed(cost)
