@@ -634,7 +634,7 @@ def _required(certificate: Statement) -> str:
     if not asked:
         return f"The plan sets no limit on the errors. {remark}"
     words = {None: "not known", True: "met", False: "not met"}
-    each = "; ".join(f"{v.level} ±{v.required:,g}, {words[v.met]}" for v in asked)
+    each = "; ".join(f"{v.level} ±{v.required:,g}: {words[v.met]}" for v in asked)
     return f"Margins that the plan requires: {each}. {remark}"
 
 
