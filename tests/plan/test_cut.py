@@ -13,7 +13,7 @@ from support.parts import PARTED, make
 @pytest.mark.parametrize(
     ("changes", "level", "message"),
     [
-        ({}, "zone", "parts names no level; give 'borough'"),
+        ({}, "zone", "parts is 'zone'; give 'borough', a level between"),
         ({}, "Borough", "did you mean 'borough'"),
         ({"method": 'name = "imaging"'}, "borough", "method.name is"),
         ({"method": 'name = "posterior"'}, "borough", "all depend on each other"),

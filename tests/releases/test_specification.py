@@ -306,7 +306,7 @@ def test_explain_states_the_worst_pair_before_anything_is_spent(made, tmp_path, 
     assert told.claim.worst_neighbours == certificate.guarantee.worst_neighbours
     text = worst_neighbours(told.claim.worst_neighbours)
     assert f"Worst neighbours: {text}" in as_text(told)
-    assert f"a privacy loss of {told.guarantee.epsilon:.6g}" in text
+    assert f"a cost of epsilon {told.guarantee.epsilon:.6g}" in text
     assert "/".join(told.claim.worst_neighbours.origin) in text
 
 

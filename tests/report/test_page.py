@@ -265,7 +265,7 @@ def test_intervals_of_measurements_and_required_accuracy_are_shown(tmp_path):
     release(read_plan(plan), tmp_path / "out", base=tmp_path)
     found = read(tmp_path / "out", None)
     assert "Interval, 95%" in found.said and "measurements.csv" in found.said
-    assert "borough ±1,000: yes; zone ±0.5: no" in found.said
+    assert "borough ±1,000: met; zone ±0.5: not met" in found.said
     assert "±1,000: met" in found.said and "±0.5: not met" in found.said
     assert "both of them, the sum of City/Arden and City/Brook/4" in found.said
     assert "level_lower" in found.said and "unbiased noisy counts" in found.said

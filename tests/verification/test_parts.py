@@ -146,7 +146,7 @@ def test_a_row_too_many_or_too_few_in_one_table_fails(names, query, city, ways):
 @pytest.mark.parametrize(
     ("changes", "level", "message"),
     [
-        ({}, "zone", "parts names no level; give 'borough'"),
+        ({}, "zone", "parts is 'zone'; give 'borough', a level between"),
         ({"method": 'name = "imaging"'}, "borough", "all depend on each other"),
         ({"invariants": ""}, "borough", "invariants.nonnegative is false"),
     ],

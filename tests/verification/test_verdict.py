@@ -483,7 +483,7 @@ def test_a_prior_passes_up_to_rounding_and_has_every_level(best, tmp_path, name)
 def test_the_gap_up_to_which_a_table_is_the_best_is_stated(best):
     told = {check.name: check.text for check in verify(best / "both")}
     assert told["table from measurements"] == (
-        "no table has a smaller expected error e (tolerance: 1e-06 times (1 + e))"
+        "no table has a smaller expected error (tolerance for an error e: 1e-06 times (1 + e))"
     )
 
 

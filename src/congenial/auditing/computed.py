@@ -86,8 +86,8 @@ def computed(
         "the largest privacy loss of any compared pair of datasets, from the probabilities that "
         "the mechanism states"
         if pure
-        else f"the largest divergence of orders {', '.join(map(str, ORDERS))}, divided by its "
-        "order, from the probabilities that the mechanism states; draws compare delta"
+        else f"the largest Rényi divergence of orders {', '.join(map(str, ORDERS))}, each divided "
+        "by its order, from the probabilities that the mechanism states; delta is tested by draws"
     )
     if isinstance(mechanism, Moved):
         text += "; only measurements are compared, because the table is made from them"

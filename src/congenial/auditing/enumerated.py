@@ -121,8 +121,8 @@ def enumerated(
     if isinstance(mechanism, Mixture):  # the parts' densities may be of different queries
         return (loss,)
     text = (
-        "the largest sum of a law's probabilities over the outputs compared; more than 1 shows a "
-        "wrong normaliser."
+        "the largest sum of the probabilities of all outputs compared, for one dataset; a sum "
+        "above 1 shows that they are wrong."
     )
     passed = heaviest <= 1.0 + ROUNDING
     mass = Finding("mass, enumerated", passed, heaviest, 1.0, compared, outputs, None, text)

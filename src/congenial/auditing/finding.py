@@ -15,10 +15,11 @@ Pair = tuple[Values, Values]
 # Columns of an audit as a table.
 _HEAD = ("", "check", "found", "stated", "pairs", "outputs")
 LIMITS = (
-    "The column `pairs` has the number of compared pairs of datasets. The column `outputs` has the "
-    "number of releases, noise values or draws of each dataset. A failed check shows a fault. "
-    "Enumerated and computed checks prove the claim for the compared pairs of datasets only. Draws "
-    "can refute a claim but never prove it."
+    "The column `found` has the result of a check, and `stated` the largest value that the "
+    "guarantee allows. The column `pairs` has the number of compared pairs of datasets. The column "
+    "`outputs` has the number of releases, noise values or draws of each dataset. A failed check "
+    "shows a fault. Enumerated and computed checks prove the claim for the compared pairs of "
+    "datasets only. Draws can refute a claim but never prove it."
 )
 
 

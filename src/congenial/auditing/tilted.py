@@ -91,12 +91,13 @@ def tilted(
     found = mean_at_least(terms, error) - guarantee.sampler_error  # draws have this numerical error
     found = max(0.0, tilt.most * found * math.exp(-2.0 * tilt.rounding))
     text = (
-        f"a lower bound on delta at epsilon {guarantee.epsilon:.6g}, from the exact losses of "
-        f"{draws:,} simulated draws, confidence {1.0 - error:.6g}, at a dataset where such losses "
-        f"are common; the divergence of order {tilt.order} proves {tilt.most:.3g} at most there."
+        f"a lower bound on delta at epsilon {guarantee.epsilon:.6g}, at confidence "
+        f"{1.0 - error:.6g}. It uses the exact privacy losses of {draws:,} simulated draws from a "
+        f"dataset where large losses are common. The divergence of order {tilt.order} proves that "
+        f"delta is at most {tilt.most:.3g} there."
     )
     if source is not mechanism:
-        text = f"of the measurements, from which the rest of a release is made: {text}"
+        text = f"for the measurements, from which the rest of a release is made: {text}"
     check, stated = "delta, from draws", guarantee.delta
     passed, compared = found <= stated, len(candidates)
     return (Finding(check, passed, found, stated, compared, draws, tilt.pair, text),)

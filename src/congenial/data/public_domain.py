@@ -195,7 +195,7 @@ def check_condition(
     given = f"is {show(condition.text)}"
     remedy = (
         "compare values of one type and make the whole true or false (columns of CSV and SQLite "
-        "files are text but where data.types declares them)"
+        "files are text unless data.types declares another type)"
     )
     rows = attempt(connection, f"DESCRIBE SELECT TRY({sql}) AS kept FROM {table.sql}")
     # a row of NULLs: every constant is evaluated, and no row of the table is read

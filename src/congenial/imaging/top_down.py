@@ -282,8 +282,8 @@ class TopDown(Moved):
         open_ = int((~np.isfinite(self.mechanism.scales) & ~self.resolved.pinned).sum())
         sums = f"; {open_} that are not measured are the sums of those below" if open_ else ""
         how = (
-            "the children of each node are moved to the closest counts, in L2, that add up to it, "
-            "and rounded by largest remainder, ties at random"
+            "the children of each node are moved to the closest counts (least sum of squares) that "
+            "add up to it, and rounded (largest fractions up, ties at random)"
         )
         if self._tree is None:
             how = (

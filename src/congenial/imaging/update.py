@@ -164,18 +164,20 @@ class Imaged(Moved):
         resolved, norm = self.resolved, self.norm.upper()
         found = self.projector.forest
         how = self._general_way if found is None else f"an exact {norm} dynamic programme"
-        whole = " and then rounds to integers that still add up" if self.integer else ""
+        whole = ", and then rounds to integers that still add up" if self.integer else ""
         if self.norm == "l1" and self.integer:
             whole = " over the integers"
         if self.projector.shares is not None:
             how = "giving each entry its share of its sum's gap, one of the closest in L1"
         pinned = int(resolved.pinned.sum())
         open_ = int((~np.isfinite(self.mechanism.scales) & ~resolved.pinned).sum())
+        differences = "squared" if self.norm == "l2" else "absolute"
         unmeasured = f", {open_} not measured" if open_ else ""
         return (
             f"imaging: adds {self.mechanism.noise.name} noise to {resolved.n - pinned - open_} of "
             f"{resolved.n} counts ({pinned} published exactly{unmeasured}), then moves to the "
-            f"closest point of the invariant by {how}{whole}. A noisy count weighs one over "
-            "the variance of its noise. The move uses only the noisy counts and the counts "
+            f"closest counts that satisfy the invariant, by {how}{whole}. {norm} is the sum of the "
+            f"{differences} differences. A noisy count has the weight 1 / (variance of its noise). "
+            "The move uses only the noisy counts and the counts "
             "published exactly, so it costs no privacy. Counts near a bound are biased."
         ) + (f" {left}" if (left := remarks(resolved, self.mechanism.domain)) else "")

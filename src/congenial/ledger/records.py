@@ -126,7 +126,7 @@ def as_text(ledger: Ledger) -> str:
     """Write a ledger as text; it has no counts."""
     lines = [
         f"Budget of each dataset: {ledger.budget}; neighbours: {ledger.neighbours}. "
-        "Epsilons and deltas add up."
+        "Epsilons and deltas add up. Reserved: for releases that are not finished."
     ]
     if not ledger.accounts:
         lines.append("Nothing has been debited yet.")

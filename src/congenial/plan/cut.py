@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from congenial.domain.tree import Tree
-from congenial.plan.fields import refuse, refuse_level
+from congenial.plan.fields import refuse
 from congenial.plan.plan import Plan
 from congenial.plan.sections import Hierarchy, Privacy
-from congenial.wording import one_of
+from congenial.wording import nearest, one_of
 
 # Name of the argument in messages.
 PARTS = "parts"
@@ -50,7 +50,8 @@ def cut_at(plan: Plan, level: str) -> Cut:
     if level not in inner:
         if not inner:
             refuse(PARTS, "is given for a plan of one level", "leave parts out")
-        refuse_level(PARTS, level, inner)
+        among = "a level between the root and the deepest one"
+        refuse(PARTS, f"is {level!r}", f"give {one_of(inner)}, {among}{nearest(level, inner)}")
     cut = Cut(plan, plan.place_names.index(level))
     if plan.method.name not in _METHODS:
         refuse(

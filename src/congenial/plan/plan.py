@@ -537,7 +537,7 @@ def _check_neighbours(plan: Plan) -> None:
             f"is 'add-remove' while invariants.publish_exactly holds {exact[0]!r}, so no "
             "neighbouring datasets are left (no record can enter or leave a count that is fixed) "
             "and the guarantee would be empty",
-            "give neighbours = 'substitute', or do not publish it exactly",
+            "give neighbours = 'substitute', or leave publish_exactly empty",
         )
 
 

@@ -218,7 +218,7 @@ class Hierarchy(Section, frozen=True):
                 "hierarchy.domain",
                 f"is {show(self.domain)} while hierarchy.levels is empty, so the root is the only "
                 "node",
-                "leave it out, or name the columns of the levels",
+                "leave hierarchy.domain out, or name the columns of the levels",
             )
         check_once("hierarchy.levels", self.levels, "give each column once", str.casefold)
 

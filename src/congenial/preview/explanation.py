@@ -384,10 +384,12 @@ def _guarantee(explanation: Explanation) -> Iterator[str]:
         guarantee.base_epsilon, guarantee.gamma, guarantee.gamma_source
     )
     if guarantee.rho is not None:
-        orders = ", computed from whole orders alone" * guarantee.whole_orders
+        orders = ", computed from divergences of whole orders only" * guarantee.whole_orders
         yield (
-            f"The noise satisfies zCDP with rho = {guarantee.rho:.6g}, divided among the levels. "
-            f"At the plan's delta, that is the epsilon above{orders}. A scale is the noise's sigma."
+            f"The noise satisfies zCDP with rho = {guarantee.rho:.6g}, divided among the levels "
+            "(zCDP: zero-concentrated differential privacy; see proofs/composition.md). At the "
+            f"plan's delta, that is the epsilon above{orders}. A noise scale is a sigma: about the "
+            "standard deviation of the noise."
         )
     yield f"Worst neighbours: {worst_neighbours(explanation.claim.worst_neighbours)}"
 
@@ -449,6 +451,12 @@ def _columns(explanation: Explanation) -> str:
         'Columns: "noise error" is the mean absolute error of a noisy count, and "release error" '
         "that of a released count."
     )
+    if explanation.default:
+        text += f' "by {explanation.default}": the release error of that method.'
+    if explanation.sizes:
+        text += (
+            ' "bias": the mean of released minus true counts, ± its standard error over releases.'
+        )
     if _within(explanation) == "within":
         return text
     share = confidence(explanation.plan.accuracy.confidence)

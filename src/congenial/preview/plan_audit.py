@@ -201,8 +201,8 @@ def as_text(found: PlanAudit) -> str:
     if found.part is not None:
         lines.append(
             f"Probabilities were enumerated on {found.part.leaves.size} of "
-            f"{model.domain.leaves.size} leaves with the plan's noise, among them the leaves "
-            "between which a moving record costs the most."
+            f"{model.domain.leaves.size} leaves with the plan's noise. They include the "
+            "leaves between which moving a record costs the most."
         )
     else:
         computed = any("computed" in f.check for f in findings)

@@ -94,4 +94,4 @@ def _basis(model: Model, basis: Basis, errors: str, draws: int) -> str:
     text = f"{errors} are means over {draws} simulated release{'s' * (draws != 1)} of {basis.text}"
     if model.plan.method.name == "conditioning" and not model.resolved.has_inequalities:
         return f"{text}. Without bounds, errors are the same for all counts."
-    return f"{text}. Errors depend on the counts: give `total` or `counts` for yours."
+    return f"{text}. Errors depend on the counts. For counts like yours, give `total` or `counts`."

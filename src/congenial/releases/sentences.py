@@ -275,10 +275,8 @@ def worst_neighbours(pair: WorstNeighbours) -> str:
     else:
         who = f"one record enters or leaves {hidden if pair.node is None else _node(pair.node)}"
     n = pair.changed_counts
-    text = (
-        f"{who}; {many(n, 'count')} change{'s' * (n == 1)}, with a privacy loss of {pair.loss:.6g}"
-    )
-    if pair.loss > pair.noise_loss:
+    text = f"{who}; {many(n, 'count')} change{'s' * (n == 1)}, at a cost of epsilon {pair.loss:.6g}"
+    if pair.loss > pair.noise_loss * (1.0 + 1e-6):
         text += f": {pair.noise_loss:.6g} through the noise, the rest through the bounds"
     return f"{text}."
 
@@ -322,8 +320,9 @@ def method(used: Method) -> str:
             return (
                 "topdown: noisy counts were moved from the root down. The children of each node "
                 "were moved to the closest counts (in L2) that add up to it, and rounded with ties "
-                "at random. If margins cross, bounds can make this impossible; the table is then "
-                f"the closest of all tables, as with imaging. {post}"
+                "at random. If parts are counted in two ways, such as by sex and by age, bounds "
+                "can make this impossible. The table is then the closest of all, as with "
+                f"imaging. {post}"
             )
         case ByBestTable(loss):
             error, alike = ("absolute", " Every level has the same weight in this error.")
@@ -341,7 +340,7 @@ def method(used: Method) -> str:
 def published(certificate: Statement) -> str:
     """Say how the table and the measurements relate."""
     if "measurements" not in certificate.published:
-        return "The guarantee is that of the table."
+        return "The guarantee covers the table."
     return (
         "The guarantee holds for the measurements and the table together: the table was made from "
         "the measurements and the counts published exactly, and nothing else. Epsilon is spent "
@@ -435,8 +434,8 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
             )
             if not drawn:
                 each += (
-                    " If that takes too much work, only the lowest level gets intervals, whose "
-                    "probability then holds on average."
+                    " If that takes too much work, only the lowest level gets intervals. Their "
+                    "probability then holds on average over counts, not for each count."
                 )
         case ByPosterior(obstacle):
             text = (
@@ -499,13 +498,13 @@ def conditioning_on_bounds(
 ) -> str:
     """Say what conditioning on bounds costs compared with the default method, at a given gamma."""
     wider = (
-        f" Bounds multiply the privacy loss of its noise by {1.0 + gamma:.3g}, so the noise must "
-        "be wider."
+        f" Bounds multiply the cost of its noise by {1.0 + gamma:.3g}, so the noise must be wider."
     )
     near = "near zero come out too large" if nonnegative else "near a bound come out too far away"
     return (
-        f"Conditioning on bounds costs accuracy.{wider * (gamma > 0.0)} Sums of many counts {near}."
-        f" The default method pays nothing for bounds; {shown} the errors of both."
+        f"Conditioning on bounds costs accuracy.{wider * (gamma >= 0.005)} Sums of many "
+        f"counts {near}. The default method (posterior, or topdown if margins cross) pays nothing "
+        f"for bounds; {shown} the errors of both."
     )
 
 
@@ -539,8 +538,8 @@ def _compared(claim: Claim) -> tuple[str, ...]:
         return (f"no probability grows by more than a factor exp(epsilon){plus}; {parts}",)
     orders = "for the orders a = 2, 3, 4, …" if measure.whole_orders else "for each order a above 1"
     return (
-        "the noise has zero-concentrated differential privacy (zCDP), converted to epsilon at a "
-        f"part of delta; {parts}",
+        "the noise has zero-concentrated differential privacy (zCDP), converted to epsilon at the "
+        f"part of delta that the numerical error leaves; {parts}",
         "zCDP: the Rényi divergence of order a between the laws of the two releases is at most rho "
         f"times a, here {measure.rho:.6g} times a, {orders}.",
     )
@@ -578,7 +577,7 @@ def level_margin(certificate: Statement, stated: int | None, widths: FloatArray)
         return f"±{stated:,} around the measurement"
     least, most = int(widths.min()), int(widths.max())
     if bent(certificate):
-        return f"up to {most:,} away" + (f" (for some, {least:,})" if least < most else "")
+        return f"up to {most:,} away" + (f" (for some, up to {least:,})" if least < most else "")
     return f"±{least:,}" if least == most else f"±{least:,} to ±{most:,}"
 
 
@@ -591,7 +590,7 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
     if isinstance(_made_by(certificate), ByBestTable):
         out.append(
             "The counts are estimates, moved towards values typical of other parts of the same "
-            "place. Zeros tend to come out too large, and small counts above zero too small."
+            "place. Zeros tend to come out too large, other counts too large or too small."
         )
     elif _bounded(certificate):
         near = "Counts near a bound tend to come out too far from it."
@@ -634,9 +633,9 @@ def _required(certificate: Statement) -> str:
         remark = "Enter below the accuracy that you need, and see which counts probably have it."
     if not asked:
         return f"The plan sets no limit on the errors. {remark}"
-    words = {None: "not known", True: "yes", False: "no"}
+    words = {None: "not known", True: "met", False: "not met"}
     each = "; ".join(f"{v.level} ±{v.required:,g}: {words[v.met]}" for v in asked)
-    return f"Whether the margins are as small as the plan requires: {each}. {remark}"
+    return f"Margins that the plan requires: {each}. {remark}"
 
 
 def cite(certificate: Statement, title: str) -> tuple[str, ...]:

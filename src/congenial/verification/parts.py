@@ -66,6 +66,7 @@ from congenial.verification.pieces import (
     check_image,
     check_noise,
     check_stamp,
+    good_intervals,
     plain,
     same_intervals,
     specified,
@@ -395,8 +396,7 @@ class _Reading:
         """Check a piece by its model; `image` is the one by which its counts were made."""
         measured = None if piece.measured is None else piece.y
         found = by_margins(model, known, piece.values, measured)
-        text = f"every interval follows from the published numbers ({known.basis.source})"
-        ends = Check(INTERVALS, True, text)
+        ends = Check(INTERVALS, True, good_intervals(known.basis.source))
         if not same_intervals(model, found, piece):
             text = "an interval does not follow from the published numbers"
             ends = Check(INTERVALS, False, text)

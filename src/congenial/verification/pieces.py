@@ -36,6 +36,14 @@ SEED = 0
 # Names of checks.
 MEASURED, FOLLOWS = "measurements", "table from measurements"
 INTERVALS, SIMULATION = "intervals", "simulation"
+# How intervals were computed, by the source of their margins.
+_WAYS = {
+    "law": "from the distribution of the noise",
+    "simulation": "from simulated releases",
+    "measurements": "from the noisy counts",
+    "inversion": "by inversion: from all true counts that make them likely enough",
+    "posterior": "from a fitted prior",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,11 +245,18 @@ def same_intervals(model: Model, found: Intervals, piece: Piece) -> bool:
     return as_likely(model, piece.values, at, (low, high), (found.lower[at], found.upper[at]))
 
 
+def good_intervals(source: str) -> str:
+    """Say by which numbers or method intervals that passed their check were computed."""
+    if source == "none":
+        return "only exact counts have intervals, as the plan implies"
+    return f"every interval follows from the published numbers, {_WAYS[source]}"
+
+
 def check_stamp(place: Path, certificate: Certificate, pinned: BoolArray, piece: Piece) -> Check:
     """Check that a simulation says that it is one, and that its true counts fit it."""
     marker = place / files.MARKER
     if certificate.simulation is None:
-        text = "the certificate states none, which no file can prove"
+        text = "the certificate does not state one; no file can prove that it is none"
         false = "a file says that this is a simulation, but the certificate does not"
         return judged(SIMULATION, not marker.exists(), text, false)
     shown = [piece.rows] + ([] if piece.measured is None else [piece.measured])

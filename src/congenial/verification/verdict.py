@@ -53,6 +53,7 @@ from congenial.verification.pieces import (
     check_image,
     check_noise,
     check_stamp,
+    good_intervals,
     measurements_in,
     plain,
     same_intervals,
@@ -440,7 +441,9 @@ def _follows(release: Release, y: IntArray) -> Check:
         follow = mechanism.follows(y, release.values, seeded(SEED))
     except CongenialError as error:
         return Check(FOLLOWS, False, f"no table follows from the measurements: {error}")
-    good = f"no table has a smaller expected error e (tolerance: {GAP:.0e} times (1 + e))"
+    good = (
+        f"no table has a smaller expected error (tolerance for an error e: {GAP:.0e} times (1 + e))"
+    )
     false = "the method makes another table with a smaller expected error"
     return judged(FOLLOWS, follow, good, false)
 
@@ -510,7 +513,7 @@ def check_intervals(release: Release) -> Check:
         return Check(name, False, text)
     if not compare(name, "", state(model, known, found), certificate.accuracy).passed:
         return Check(name, False, "the certificate describes other intervals")
-    return Check(name, True, f"every interval follows from the published numbers ({source})")
+    return Check(name, True, good_intervals(source))
 
 
 def _keyed(certificate: Certificate) -> Iterator[Check]:

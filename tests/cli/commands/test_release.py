@@ -64,7 +64,7 @@ def test_missing_intervals_and_the_cost_of_bounds_are_stated(
     text = capsys.readouterr().out
     wanted = 'release.publish = ["table", "measurements"] has one for every count'
     assert (wanted in text) is missing
-    assert ("Bounds multiply the privacy loss of its noise by 1.77" in text) is dear
+    assert ("Bounds multiply the cost of its noise by 1.77" in text) is dear
     rows = (tmp_path / "out" / "release.csv").read_text().splitlines()
     lower = rows[0].split(",").index("lower")
     assert any(row.split(",")[lower] == "" for row in rows[1:]) is missing

@@ -215,12 +215,12 @@ def test_the_plans_own_rows_are_refused_as_public_counts_under_any_name(city):
         "hard.csv",
         "r*.csv",
     ):
-        with pytest.raises(DataError, match=r"own rows \(data.source\); give `rows='public'`"):
+        with pytest.raises(DataError, match=r"own rows \(data.source\); give a file of public"):
             from_file(plan, tree, place / name, place, seed=1)
     # one of several, another of which cannot be read
     many = msgspec.structs.replace(plan, data=msgspec.structs.replace(plan.data, source="r*.csv"))
     (place / "r.csv").write_text("")
-    with pytest.raises(DataError, match=r"own rows \(data.source\); give `rows='public'`"):
+    with pytest.raises(DataError, match=r"own rows \(data.source\); give a file of public"):
         from_file(many, tree, place / "hard.csv", place, seed=1)
     copied = written(place, rows.read_text())
     assert from_file(plan, tree, copied, place, seed=1).counts[0] == 4

@@ -73,7 +73,7 @@ from congenial.errors import PlanError
 @click.option(
     "--nonnegative",
     type=click.Choice(("yes", "no")),
-    help="Whether no released count may be below zero.",
+    help="Whether to forbid released counts below zero.",
 )
 @click.option("--method", type=click.Choice(METHODS), help="How releases satisfy sums and bounds.")
 @click.option("--ledger", metavar="FILE", help="Ledger of the releases; '' for none.")

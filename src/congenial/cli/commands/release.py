@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 @click.option(
     "--parts",
     metavar="LEVEL",
-    help="Count, draw and write what lies below each node of LEVEL by itself, to use less memory.",
+    help="Make the release in parts, to use less memory. A part is all counts below one node of "
+    "LEVEL.",
 )
 @click.option(
     "--on",

@@ -88,7 +88,7 @@ class CutConditioned(Conditioned):
         return (
             f"exact sampler by a cut set: {len(system.rows)} sums form cycles, opened by {opened}. "
             f"{cost}{estimate} {self._law_text} Each draw is independent; "
-            f"its numerical error is at most {ERROR_LIMIT:.0e} in total variation."
+            f"its numerical error changes no probability by more than {ERROR_LIMIT:.0e}."
             f"{self._untried}"
         )
 

@@ -308,13 +308,14 @@ class Conditioned(PlotsMarginals):
         n = self.mechanism.n
         sums = "1 sum" if self.forest.m == 1 else f"{self.forest.m} sums"
         pinned = int(self.fixed[:n].sum())
-        shape = f"{n} queries joined by {sums} without a cycle, {pinned} of them published exactly"
+        shape = f"{n} queries ({pinned} published exactly), joined by {sums} without a cycle"
         inequalities = self.resolved.n_inequalities
         if inequalities:
             shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
         return (
-            f"exact sampler: {shape}. {self._law_text} {self._cost_text} Each draw is independent; "
-            f"its numerical error is at most {error_limit(self.forest.n):.0e} in total variation."
+            f"exact sampler: {shape}. {self._law_text} {self._cost_text} Each draw is independent. "
+            "Its numerical error changes the probability of any event by at most "
+            f"{error_limit(self.forest.n):.0e}."
             f"{self._untried}"
         )
 
@@ -322,7 +323,10 @@ class Conditioned(PlotsMarginals):
     def _law_text(self) -> str:
         if self.data_free:
             return "Equalities only: the noise has one law for every dataset."
-        return "Bounds apply: the law depends on the confidential counts, and epsilon includes it."
+        return (
+            "Bounds apply, so the distribution of a draw depends on the confidential counts; "
+            "epsilon covers this."
+        )
 
     @property
     def _cost_text(self) -> str:
@@ -340,9 +344,9 @@ class Conditioned(PlotsMarginals):
         if least is None or most is None:
             return "Only bounds make the law finite, so its cost is not known without the counts."
         return (
-            f"Each call of sample() fills tables: from {least} (if all counts are equally far from "
-            f"their bounds) to {most} (if no two are). This estimate uses the noise only, not the "
-            "confidential counts."
+            f"Each call of sample() fills tables. The least: {least}, if all counts are equally "
+            f"far from their bounds. The most: {most}, if no two counts are. This estimate uses "
+            "the noise only, not the confidential counts."
         )
 
     @property

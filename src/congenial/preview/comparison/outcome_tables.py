@@ -18,17 +18,22 @@ from congenial.plan.sections import LAPLACE
 from congenial.preview.comparison.methods import WAYS
 from congenial.preview.comparison.outcome import QUANTILES, Contender, Refused, Result, SizeError
 from congenial.preview.comparison.tally import size_label
+from congenial.wording import many
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
 
+_DISTANCES = (
+    "Imaging moves to the closest counts. L1 is the sum of absolute differences, and L2 of squared "
+    "differences."
+)
 # Width of a terminal, in characters, if it is not known.
 WIDTH = 132
 _OF_DELTA = (
-    "With Laplace noise, delta covers the numerical error of draws by conditioning; the other "
-    "methods have no such error."
+    "With Laplace noise, a delta above 0 covers the numerical error of exact conditioning. The "
+    "other methods have no such error."
 )
 
 
@@ -226,6 +231,8 @@ def as_text(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> s
         out.print(grid)
     if any(r.contender.noise == LAPLACE and r.delta > 0.0 for r in found.results):
         out.print(_OF_DELTA)
+    if any(r.contender.name.startswith("imaging") for r in found.results):
+        out.print(_DISTANCES)
     for refused in found.refused:
         out.print(f"Left out: {label(refused.contender, found)}. {refused.reason}")
     out.print("Nothing was spent. These are simulations; do not publish them as releases.")
@@ -298,7 +305,11 @@ def _bias(found: Comparison) -> Grid:
     level = found.results[0].levels[-1].level
     title = f"Bias by size of the true count, level {level}"
     sizes = [s for s in found.results[0].sizes if s.level == level]
-    grid = _grid(title, ("method",), [f"{size_label(s.low, s.high)}\n({s.nodes:,})" for s in sizes])
+    grid = _grid(
+        title,
+        ("method",),
+        [f"{size_label(s.low, s.high)}\n({many(s.nodes, 'count')})" for s in sizes],
+    )
     for r in found.results:
         own = [s for s in r.sizes if s.level == level]
         cells = (f"{s.bias:+.2f}±{s.standard_error:.1g}" for s in own)

@@ -122,7 +122,8 @@ def made_up(
     given = "" if total is not None else f" (by default {RECORDS} a leaf)"
     text = (
         f"made-up counts: {whole:,} records{given}, divided at each place among its "
-        f"parts by random weights (log-normal, of spread {spread:g}); no row was read"
+        f"parts by random weights (their logarithms are normal, with standard deviation "
+        f"{spread:g}); no row was read"
     )
     options = f"--spread {spread:g}" if total is None else f"--total {total} --spread {spread:g}"
     return Basis(domain.roll_up(counts[tree.leaves]).astype(np.int64), text, options)
@@ -183,7 +184,10 @@ def from_file(
     if len(known) < len(index):
         text += f" ({len(index) - len(known)} of its {len(index)} nodes are missing and count as 0)"
     if depth < tree.depth:
-        text += f", divided below that level by random weights (log-normal, of spread {spread:g})"
+        text += (
+            ", divided below that level by random weights (their logarithms are normal, with "
+            f"standard deviation {spread:g})"
+        )
         counts = _spread_out(tree, counts, depth - 1, spread, seeded(seed))
     whole = tree.roll_up(counts[tree.leaves]).astype(np.int64)
     options = f"--counts {file.name}"
@@ -255,8 +259,8 @@ def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], li
     own = [path for path in matching(base, plan.data.source) if path.exists()]
     if any(path.samefile(one) for path in own for one in files):
         raise DataError(
-            f"{_KEY} is {str(file)!r}, the plan's own rows (data.source); give "
-            "`rows='public'` if they are public, or a file of public counts."
+            f"{_KEY} is {str(file)!r}, the plan's own rows (data.source); give a file of "
+            "public counts, or compare with `rows='public'` if the rows are public."
         )
     with connect() as connection:
         restrict(connection, files)

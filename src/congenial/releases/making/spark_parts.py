@@ -131,7 +131,8 @@ def _read(spark: Any, plan: Plan, base: Path) -> Any:
     if any(file.suffix != ".parquet" for file in files):
         raise DataError(
             f"data.source is {plan.data.source!r}, and Spark reads Parquet files only, whose types "
-            "are fixed; write the rows as Parquet, or give them as `frame`."
+            "are fixed; write the rows as Parquet, or release a frame in Python "
+            "(docs/how-to/spark.md)."
         )
     return _tried(
         lambda: spark.read.parquet(*(file.absolute().as_uri() for file in files)),
