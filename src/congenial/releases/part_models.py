@@ -101,7 +101,7 @@ class PartShape:
 
     nodes: int  # Number of nodes below the cut node.
     children: int  # Number of these that are parts of the cut node.
-    # Whether each level from the cut on has a node that is no only part and has no only part.
+    # Whether each level from the cut on has a node with a sibling, and with several parts or none.
     full: bool
 
     def stands_alone(self, *, fixed: bool) -> bool:

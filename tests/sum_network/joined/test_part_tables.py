@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.conditioning.parted import condition_by_parts
 from congenial.errors import NumericalError
 from congenial.sum_network import of_tree, share_noise
 from congenial.sum_network.joined import draw_part
@@ -69,3 +70,23 @@ def test_the_message_is_the_table_of_the_sum_below_the_root():
     network = tables.network
     np.testing.assert_array_equal(tables.message.table, tables.of_class(network.sent[0]))
     assert 0 < tables.message.error < tables.error
+
+
+def test_a_part_of_a_million_counts_under_wide_noise_is_drawn():
+    # Most counts are near 0, so their noise would carry the sum half a million away; with
+    # multipliers from means of single weights, tables grew until they were refused.
+    tracts, leaves, rng = 1000, 1000, np.random.default_rng(1)
+    small = [np.full(3, 2), np.repeat(np.arange(3 + tracts, 6 + tracts), 4)]
+    inner = [[-1, 0, 0], np.full(tracts, 1), small[0]]
+    below = [np.repeat(np.arange(3, 3 + tracts), leaves), small[1]]
+    tree = cg.Tree.from_parents(np.concatenate((*inner, *below)))
+    size = tracts * leaves
+    where = (size * rng.random(2 * size) ** 2).astype(np.int64)
+    x = tree.roll_up(np.append(np.bincount(where, minlength=size), np.ones(12, dtype=np.int64)))
+    scale = np.where(np.arange(len(tree)) == 0, np.inf, 6.5)
+    noisy = cg.Additive(cg.DiscreteLaplace(scale), tree)
+    parted = condition_by_parts(noisy, cg.consistent(tree) & cg.nonnegative() & cg.exactly([0]), 1)
+    z = parted.sample(x, rng=cg.seeded(1))
+    assert z[0] == x[0] and z.min() == 0
+    # the noise of both parts is about as large as alone: its standard deviation is 9
+    assert np.abs(z[1:3] - x[1:3]).max() < 100

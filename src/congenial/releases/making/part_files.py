@@ -248,7 +248,8 @@ def _check_shapes(
 ) -> None:
     """Refuse parts whose loss under bounds is not that of the nodes that stand for them.
 
-    It lies between the loss of these nodes and the loss with chains in the place of small parts.
+    The loss of the parts is at most that of these nodes, and at least that of a tree with chains in
+    the place of parts in which some level has no count that changes alone.
     """
     if found.moves is None:
         raise AssertionError("a guarantee of noise on a tree knows what neighbours change")
