@@ -441,3 +441,14 @@ def test_unmeasured_leaves_beside_narrow_noise_are_certified():
     invariant = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), invariant)
     assert np.isfinite(conditioned.log_normalizer(tree.roll_up(leaves)))
+
+
+@pytest.mark.parametrize("huge", [1e285, np.inf, np.nan])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_losses_whose_products_overflow_bound_nothing_and_warn_of_nothing(huge, swapped):
+    a, lost = np.ones(3000), np.full(3000, 1e-20)
+    lost_huge = lost.copy()
+    lost_huge[7] = huge
+    first, second = (lost_huge, lost) if swapped else (lost, lost_huge)
+    assert np.isinf(cross_wide(a, a, first, second, 0, 5000)).all()
+    assert np.isfinite(cross_wide(a, a, lost, lost, 0, 5000)).all()

@@ -28,6 +28,8 @@ _SCALING = 2.0**-51
 _SHORT = 1024
 # Losses below this multiple of the largest one are raised to it; rounding in transforms is larger.
 _FAINT = 2.0**-80
+# A loss from which on products of losses might overflow; it says as little as an infinite one.
+_NO_BOUND = 1e140
 # Relative error of a convolution term by term (`tables.SUM_UNITS`) and of its scaling, rounded up.
 _DIRECT = 2.0**-49
 # Most tilts on each side, and the least part of the window that another tilt must add.
@@ -204,7 +206,7 @@ def cross_wide(
     a: FloatArray, b: FloatArray, lost_a: FloatArray, lost_b: FloatArray, first: int, width: int
 ) -> FloatArray:
     """Bound ``(lost_a * (b + lost_b) + a * lost_b)[first:first + width]`` from above."""
-    if not (np.isfinite(lost_a).all() and np.isfinite(lost_b).all()):
+    if not ((lost_a < _NO_BOUND).all() and (lost_b < _NO_BOUND).all()):
         return np.full(width, np.inf)
     out = np.zeros(width)
     # of a table and itself, both products are one
