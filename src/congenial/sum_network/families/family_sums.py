@@ -147,10 +147,12 @@ def fill_families(forest: SumForest, weights: SharedUnary, limit: float) -> Fami
 
 def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether tables of families take less time than those of all merges, as far as is known."""
-    unary = weights.unary
-    scales = unary.scale[weights.code[forest.above >= 0]]
-    scale = float(np.median(scales)) if scales.size else 0.0
-    return scale >= _WIDE and scale * forest.n >= _WORTH and _applies(forest, weights)
+    return _scale(forest, weights) * forest.n >= _WORTH and have_wide_noise(forest, weights)
+
+
+def have_wide_noise(forest: SumForest, weights: SharedUnary) -> bool:
+    """Whether `settled_tilts` match the means of sums better than tilts of single weights do."""
+    return _scale(forest, weights) >= _WIDE and _applies(forest, weights)
 
 
 def settled_tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
@@ -159,6 +161,12 @@ def settled_tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
     A member of a family may have a weight of any kind, see `joined`.
     """
     return _Filling(forest, weights).theta
+
+
+def _scale(forest: SumForest, weights: SharedUnary) -> float:
+    """Return the median scale of the noise."""
+    scales = weights.unary.scale[weights.code[forest.above >= 0]]
+    return float(np.median(scales)) if scales.size else 0.0
 
 
 def _applies(forest: SumForest, weights: SharedUnary) -> bool:

@@ -52,7 +52,7 @@ def fill_part(part: PartSums, outside: Outside) -> Tables:
     forest, weights = part.forest, part.weights
     check_proper(forest, weights)
     check_feasible_sums(forest, weights)
-    wide = families.are_wide(forest, weights)
+    wide = families.have_wide_noise(forest, weights)
     if wide and np.isnan(outside.variance):
         outside = replace(outside, variance=_guessed(part))
     if np.isfinite(outside.variance):
