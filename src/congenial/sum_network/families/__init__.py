@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from congenial.sum_network.families.family_sums import are_wide as are_wide
     from congenial.sum_network.families.family_sums import fill_draws as fill_draws
     from congenial.sum_network.families.family_sums import have_wide_noise as have_wide_noise
-    from congenial.sum_network.families.family_sums import settled_tilts as settled_tilts
+    from congenial.sum_network.families.family_sums import settled as settled
+    from congenial.sum_network.families.family_tilts import Settled as Settled
 
 _HOME = {
     "sum_network.families.family_draws": "sample",
-    "sum_network.families.family_sums": "FamilySums are_wide fill_draws have_wide_noise "
-    "settled_tilts",
+    "sum_network.families.family_sums": "FamilySums are_wide fill_draws have_wide_noise settled",
+    "sum_network.families.family_tilts": "Settled",
 }
 
 __all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -22,7 +22,13 @@ from congenial.kernels.network.family_draws import MOST_NATS
 from congenial.kernels.numerics import laws
 from congenial.sum_network import Compiled, Freed, SharedUnary, SumForest, Tables, fill
 from congenial.sum_network.families.equal_families import first_equal, ranges
-from congenial.sum_network.families.family_tilts import Leaves, Shape, common_tilt, settle
+from congenial.sum_network.families.family_tilts import (
+    Leaves,
+    Settled,
+    Shape,
+    common_tilt,
+    settle,
+)
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 _UNIT = 2.0**-53
@@ -151,16 +157,17 @@ def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
 
 
 def have_wide_noise(forest: SumForest, weights: SharedUnary) -> bool:
-    """Whether `settled_tilts` match the means of sums better than tilts of single weights do."""
+    """Whether `settled` tilts match the means of sums better than tilts of single weights do."""
     return _scale(forest, weights) >= _WIDE and _applies(forest, weights)
 
 
-def settled_tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
-    """Return multipliers of the sums, shape (m,), of a forest whose noise is wide.
+def settled(forest: SumForest, weights: SharedUnary) -> Settled:
+    """Return multipliers of the sums of a forest whose noise is wide, and moments at them.
 
     A member of a family may have a weight of any kind, see `joined`.
     """
-    return _Filling(forest, weights).theta
+    filling = _Filling(forest, weights)
+    return filling.settled._replace(tilt=filling.theta)
 
 
 def _scale(forest: SumForest, weights: SharedUnary) -> float:
@@ -219,7 +226,7 @@ class _Filling:
             member,
             owner,
             (owner >= 0) & (above < 0),
-            ~inner & (ends[0] == ends[1]),
+            ~inner & (ends[0] == ends[1]) & (ends[0] > 0.0),
             np.maximum(-least, 0),
             least,
         )
@@ -249,7 +256,8 @@ class _Filling:
         )
         leaf = ~self.owned & (forest.above >= 0)
         tilt = common_tilt(unary, np.bincount(code[leaf], minlength=unary.kind.size))
-        self.theta = theta = _on_grid(settle(tree, law, unary, tilt)[self.first_of])
+        self.settled = settle(tree, law, unary, tilt)
+        self.theta = theta = _on_grid(self.settled.tilt[self.first_of])
         self.law = law._replace(tilt=theta.copy())
         self.owners = Owners(
             np.where(owner >= 0, unary.kind[own], laws.FLAT),

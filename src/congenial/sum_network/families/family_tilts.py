@@ -43,6 +43,18 @@ class Leaves(NamedTuple):
     tilt: FloatArray
 
 
+class Settled(NamedTuple):
+    """Tilts of sums, shape (m,), and moments of laws that they tilt, as normal ones stand for them.
+
+    The moments of a variable are those of its law given the sum below it, and not the one above.
+    Of families that are equal only the first has moments.
+    """
+
+    tilt: FloatArray
+    of_sum: tuple[FloatArray, FloatArray]  # Means and variances, shapes (m,).
+    of_variable: tuple[FloatArray, FloatArray]  # The same of variables, shapes (n,).
+
+
 class Shape(NamedTuple):
     """A tree of families as arrays: m families, n variables."""
 
@@ -78,8 +90,8 @@ def common_tilt(unary: Unary, number: IntArray) -> float:
     return low
 
 
-def settle(shape: Shape, leaves: Leaves, unary: Unary, start: float) -> FloatArray:
-    """Return tilts of sums, shape (m,), from one tilt of all; `unary` has the distinct weights.
+def settle(shape: Shape, leaves: Leaves, unary: Unary, start: float) -> Settled:
+    """Return tilts of sums, from one tilt of all; `unary` has the distinct weights.
 
     Only the first of equal families gets a tilt of its own.
     """
@@ -89,7 +101,8 @@ def settle(shape: Shape, leaves: Leaves, unary: Unary, start: float) -> FloatArr
         moved = rounds.pass_down()
         if moved < _STILL or not math.isfinite(moved):
             break
-    return rounds.theta
+    of_sum = rounds.own_mean, rounds.own_variance
+    return Settled(rounds.theta, of_sum, (rounds.mean, rounds.variance))
 
 
 class _Rounds:
@@ -127,7 +140,9 @@ class _Rounds:
         """Return the tilts from which on what is below each sum has no law."""
         pole = np.where(self.shape.of_leaves, self.leaves.inverse, np.inf)
         least = np.full(self.mean.size, np.inf)
-        least[self.alone] = np.where(np.isposinf(self.law[4]), 1.0 / self.law[1], np.inf)
+        kind, scale, *_, hi = self.law
+        ends = np.isposinf(hi) & (kind == laws.LAPLACE)
+        least[self.alone] = np.where(ends, 1.0 / scale, np.inf)
         for of, (family, members, _) in zip(
             reversed(self.levels), reversed(self.below), strict=True
         ):

@@ -45,19 +45,14 @@ class Outside:
     mean: float
     variance: float  # Infinite if there is nothing outside; nan if nothing is known about it yet.
     share: float  # Of the error that is left besides rounding: what windows may lose.
+    # Whether a part that can tell the place of its message without tables is asked for it alone.
+    place_only: bool = False
 
 
 def fill_part(part: PartSums, outside: Outside) -> Tables:
     """Fill the tables of a part; the message that it sends comes with them."""
-    forest, weights = part.forest, part.weights
-    check_proper(forest, weights)
-    check_feasible_sums(forest, weights)
-    wide = families.have_wide_noise(forest, weights)
-    if wide and np.isnan(outside.variance):
-        outside = replace(outside, variance=_guessed(part))
-    if np.isfinite(outside.variance):
-        forest, weights = _within(forest, weights, outside)
-    theta = families.settled_tilts(forest, weights) if wide else tilts(forest, weights)
+    forest, weights, wide = _surrounded(part, outside)
+    theta = families.settled(forest, weights).tilt if wide else tilts(forest, weights)
     limit = part.limit
 
     def sending(network: Network) -> Network:
@@ -74,12 +69,16 @@ def fill_part(part: PartSums, outside: Outside) -> Tables:
         tables = fill_noise(forest, weights, theta, limit, drawn=True, adapt=sending)
     if tables.message is None:
         raise AssertionError("a part sends a message")
-    of_root = int(np.flatnonzero(forest.owner == 0)[0])
-    return replace(tables, message=replace(tables.message, theta=float(theta[of_root])))
+    tilt = float(theta[_of_root(part)])
+    return replace(tables, message=replace(tables.message, theta=tilt))
 
 
 def message_of(part: PartSums, outside: Outside) -> PartMessage:
-    """Return the message of the sum below the root of a part."""
+    """Return the message of the sum below the root of a part, or only its place."""
+    if outside.place_only:
+        forest, weights, wide = _surrounded(part, outside)
+        if wide:
+            return _placed(part, forest, weights)
     message = fill_part(part, outside).message
     if message is None:
         raise AssertionError("a part sends a message")
@@ -98,6 +97,35 @@ def draw_part(
     if tables.message is None or not tables.message.same_as(sent):
         raise NumericalError(CHANGED)
     return sample(tables, roots.size, rng, first=part.forest.n, roots=roots)
+
+
+def _surrounded(part: PartSums, outside: Outside) -> tuple[SumForest, SharedUnary, bool]:
+    """Check a part; return it and what is outside it, and whether its noise is wide."""
+    forest, weights = part.forest, part.weights
+    check_proper(forest, weights)
+    check_feasible_sums(forest, weights)
+    wide = families.have_wide_noise(forest, weights)
+    if wide and np.isnan(outside.variance):
+        outside = replace(outside, variance=_guessed(part))
+    if np.isfinite(outside.variance):
+        forest, weights = _within(forest, weights, outside)
+    return forest, weights, wide
+
+
+def _placed(part: PartSums, forest: SumForest, weights: SharedUnary) -> PartMessage:
+    """Return a message without a table, whose moments are those of settled tilts."""
+    found, at = families.settled(forest, weights), _of_root(part)
+    mean, variance = (float(moment[at]) for moment in found.of_sum)
+    leaf = np.ones(part.forest.n, dtype=np.bool_)
+    leaf[part.forest.owner] = False
+    least = float(part.weights.unary.lo[part.weights.code[leaf]].sum())
+    place = np.array([mean, variance, least, np.inf, np.inf, np.inf])
+    return PartMessage(0, np.empty(0), np.empty(0), 0.0, float(found.tilt[at]), place, 0.0)
+
+
+def _of_root(part: PartSums) -> int:
+    """Return the number of the sum below the root."""
+    return int(np.flatnonzero(part.forest.owner == 0)[0])
 
 
 def _guessed(part: PartSums) -> float:

@@ -17,27 +17,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError
-from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.joined.part_tables import Outside
-from congenial.sum_network.network import Network, compile_network
+from congenial.sum_network.joined.top_network import Top
+from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables, fill_noise
-from congenial.sum_network.weights import PartMessage, SharedUnary, Unary
-from congenial.sum_network.windows import (
-    check_proper,
-    place_classes,
-    surroundings,
-    tilts,
-)
+from congenial.sum_network.weights import PartMessage, SharedUnary
+from congenial.sum_network.windows import tilts
 from congenial.types import FloatArray, IntArray
 
-# Most times that all messages are computed: after the first, in windows placed by the top.
-_ROUNDS = 12
+# Most times that all messages are computed: where outsides are guessed from tables, and where their
+# places have settled; and most times that places are asked for.
+_ROUNDS, _SETTLED, _PLACINGS = 12, 3, 24
 # Share of the error, besides rounding, that the windows of parts aim at: in the first round, and in
 # proportion to the round before.
 _SHARE, _LESS = 0.15, 0.01
-# Least and largest variance of what stands for the outside of a part.
-_NARROW, _WIDE = 0.25, 1e24
+# Change of the tilt of a part, times the deviation of its sum, below which places are settled.
+_STILL = 0.3
+
+MessagesOf = Callable[[Sequence[Outside]], Sequence[PartMessage]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +56,7 @@ def join(
     forest: SumForest,
     weights: SharedUnary,
     cut: IntArray,
-    messages_of: Callable[[Sequence[Outside]], Sequence[PartMessage]],
+    messages_of: MessagesOf,
     limit: float,
 ) -> Joined:
     """Ask for the messages of all parts, and fill the tables of the top from them.
@@ -74,99 +72,93 @@ def join(
     NumericalError
         If the error would exceed the limit.
     """
-    outsides = [Outside(0.0, np.nan, _SHARE)] * cut.size
-    for attempt in range(_ROUNDS):
-        messages = messages_of(outsides)
-        top = _Top.of(forest, weights, cut, messages)
+    given = forest, weights, cut, messages_of, limit
+    first = _placed(*given[:4])
+    if first.theta is not None:
         try:
-            return Joined(top.filled(limit), tuple(messages), tuple(outsides))
+            return _joined(*given, first)
+        except (InfeasibleError, NumericalError):  # then what is outside is guessed from tables
+            first = _Placed([_unknown(place_only=False)] * cut.size)
+    return _joined(*given, first)
+
+
+def _joined(
+    forest: SumForest,
+    weights: SharedUnary,
+    cut: IntArray,
+    messages_of: MessagesOf,
+    limit: float,
+    first: _Placed,
+) -> Joined:
+    """Compute messages again, in wider windows, until the tables of the top reach their bound."""
+    outsides, messages, settled = first.outsides, first.messages, first.theta
+    last = (_ROUNDS if settled is None else _SETTLED) - 1
+    for attempt in range(last + 1):
+        messages = messages or messages_of(outsides)
+        top = Top.of(forest, weights, cut, messages)
+        theta = tilts(top.forest, top.near) if settled is None else settled
+        try:
+            return Joined(_filled(top, theta, limit), tuple(messages), tuple(outsides))
         except (InfeasibleError, NumericalError):
-            if attempt == _ROUNDS - 1 or not messages:
+            if attempt == last or not messages:
                 raise
-            outsides = top.outsides(_SHARE * _LESS ** (attempt + 1))
+            share = _SHARE * _LESS ** (attempt + 1)
+            if settled is None:
+                outsides = top.outsides(theta, share)
+            else:  # windows are wider, and stay where they are
+                outsides = [replace(one, share=share) for one in outsides]
+            messages = ()
     raise AssertionError("the last round returns or raises")
 
 
 @dataclass(frozen=True, eq=False)
-class _Top:
-    """The top with one more variable below each cut variable, whose weight is a message."""
+class _Placed:
+    """What is outside each part before the first tables of the top are filled."""
 
-    forest: SumForest
-    weights: SharedUnary
-    near: SharedUnary  # The weights with Gaussian laws for the messages.
-    theta: FloatArray  # Multipliers for these.
-    cut: IntArray
-    messages: Sequence[PartMessage]
+    outsides: Sequence[Outside]
+    messages: Sequence[PartMessage] = ()  # None where parts told their places only.
+    theta: FloatArray | None = None  # Multipliers of the top's sums that have settled.
 
-    @staticmethod
-    def of(
-        forest: SumForest, weights: SharedUnary, cut: IntArray, messages: Sequence[PartMessage]
-    ) -> _Top:
-        """Add the variables, and tilt all sums but those below cut variables."""
-        n, m, k = forest.n, forest.m, cut.size
-        depth = np.append(forest.depth, np.int32(-1))[forest.above[cut]] + np.int32(1)
-        whole = SumForest(
-            above=np.append(forest.above, np.arange(m, m + k, dtype=np.int32)),
-            owner=np.append(forest.owner, cut.astype(np.int32)),
-            sign=np.append(forest.sign, np.ones(k, dtype=np.int8)),
-            orientation=np.ones(n + k, dtype=np.int8),
-            depth=np.append(forest.depth, depth.astype(np.int32)),
-        )
-        place = np.array([one.place for one in messages]).reshape(k, 6)
-        given = np.array([one.theta for one in messages])
-        scale = np.sqrt(np.maximum(place[:, 1], _NARROW))
-        # these have the moments of the messages once tilted
-        middle = np.rint(place[:, 0] - given * place[:, 1])
-        near = _with_tables(weights, laws.GAUSSIAN, scale, middle, place)
-        check_proper(whole, near)
-        numbers = np.arange(k, dtype=np.float64)  # each message is a weight of its own
-        tabled = _with_tables(weights, laws.TABLE, scale, numbers, place)
-        return _Top(whole, tabled, near, tilts(whole, near), cut, messages)
 
-    def _receiving(self, network: Network) -> Network:
+def _placed(
+    forest: SumForest, weights: SharedUnary, cut: IntArray, messages_of: MessagesOf
+) -> _Placed:
+    """Ask for the places of messages until the tilts of parts under wide noise have settled.
+
+    A message of any other part is a guess of what is outside it, from the first round on.
+    """
+    outsides = [_unknown(place_only=True)] * cut.size
+    last = np.full(cut.size, np.nan)
+    for _ in range(_PLACINGS):
+        messages = messages_of(outsides)
+        if all(one.table.size for one in messages):
+            return _Placed(outsides, messages)
+        top = Top.of(forest, weights, cut, messages)
+        found = top.settled()
+        outsides = [replace(one, place_only=True) for one in top.around(found, _SHARE)]
+        tilt = top.tilts_of(found.tilt)
+        spread = np.sqrt([one.place[1] for one in messages])
+        if (np.abs(tilt - last) * spread < _STILL).all():
+            break
+        last = tilt
+    return _Placed([replace(one, place_only=False) for one in outsides], theta=found.tilt)
+
+
+def _unknown(*, place_only: bool) -> Outside:
+    """Return an outside of which nothing is known yet."""
+    return Outside(0.0, np.nan, _SHARE, place_only)
+
+
+def _filled(top: Top, theta: FloatArray, limit: float) -> Tables:
+    """Fill the tables; raises NumericalError or InfeasibleError where messages do not reach."""
+    forest, count = top.forest, top.cut.size
+    # messages are tilted already
+    of_top = theta[: theta.size - count]
+    tilted = np.concatenate((of_top, [one.theta for one in top.messages]))
+
+    def receiving(network: Network) -> Network:
         """Note the class of each variable that has a message as its weight."""
-        at = network.slot_class[self.forest.n - self.cut.size : self.forest.n].tolist()
-        return replace(network, received=dict(zip(at, self.messages, strict=True)))
+        at = network.slot_class[forest.n - count : forest.n].tolist()
+        return replace(network, received=dict(zip(at, top.messages, strict=True)))
 
-    def filled(self, limit: float) -> Tables:
-        """Fill the tables; raises NumericalError or InfeasibleError where messages do not reach."""
-        theta = self.theta.copy()
-        theta[theta.size - self.cut.size :] = [one.theta for one in self.messages]
-        given = self.forest, self.weights, theta, limit
-        return fill_noise(*given, drawn=True, adapt=self._receiving)
-
-    def outsides(self, share: float) -> list[Outside]:
-        """Return what stands for the rest of the tree at each cut variable."""
-        network = compile_network(self.forest, self.near, self.theta)
-        place = place_classes(network)
-        mid, _, variance, *_ = surroundings(network, place)
-        out = []
-        for v in self.cut.tolist():
-            c = network.slot_class[v]
-            own, beyond = max(float(place.var[c]), 1e-9), float(variance[c])
-            if not beyond < _WIDE:  # there is nothing outside
-                out.append(Outside(0.0, np.inf, share))
-                continue
-            beyond = max(beyond, _NARROW)
-            mean = float(mid[c] + (mid[c] - place.mean[c]) * beyond / own)
-            above = self.forest.above[v]
-            tilt = float(self.theta[above]) if above >= 0 else 0.0
-            # the multiplier above has tilted both sides
-            out.append(Outside(mean + tilt * beyond, beyond, share))
-        return out
-
-
-def _with_tables(
-    weights: SharedUnary, kind: int, scale: FloatArray, center: FloatArray, place: FloatArray
-) -> SharedUnary:
-    """Append a weight for each message."""
-    unary, k = weights.unary, scale.size
-    every = Unary(
-        np.append(unary.kind, np.full(k, kind)),
-        np.append(unary.scale, scale),
-        np.append(unary.center, center),
-        np.append(unary.lo, place[:, 2]),
-        np.append(unary.hi, place[:, 3]),
-    )
-    more = np.arange(unary.kind.size, unary.kind.size + k, dtype=np.int32)
-    return SharedUnary(every, np.append(weights.code, more))
+    return fill_noise(forest, top.weights, tilted, limit, drawn=True, adapt=receiving)

@@ -1,0 +1,144 @@
+"""The top of a tree of sums with the messages of parts, and what is outside each part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.kernels.numerics import laws
+from congenial.sum_network import families
+from congenial.sum_network.families import Settled
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.joined.part_tables import Outside
+from congenial.sum_network.network import compile_network
+from congenial.sum_network.weights import PartMessage, SharedUnary, Unary
+from congenial.sum_network.windows import check_proper, place_classes, surroundings
+from congenial.types import FloatArray, IntArray
+
+# Least and largest variance of what stands for the outside of a part, and least of a part's own.
+_NARROW, _WIDE, _LEAST = 0.25, 1e24, 1e-9
+# Variance, as a multiple of a part's own, from which on a law has one slope wherever the part is.
+_FLAT = 1e4
+
+
+@dataclass(frozen=True, eq=False)
+class Top:
+    """The top with one more variable below each cut variable, whose weight is a message.
+
+    The sums below cut variables come last.
+    """
+
+    forest: SumForest
+    weights: SharedUnary
+    near: SharedUnary  # The weights with Gaussian laws for the messages.
+    cut: IntArray
+    messages: Sequence[PartMessage]
+
+    @staticmethod
+    def of(
+        forest: SumForest, weights: SharedUnary, cut: IntArray, messages: Sequence[PartMessage]
+    ) -> Top:
+        """Add the variables; raises UnsupportedError if the law does not exist."""
+        n, m, k = forest.n, forest.m, cut.size
+        depth = np.append(forest.depth, np.int32(-1))[forest.above[cut]] + np.int32(1)
+        whole = SumForest(
+            above=np.append(forest.above, np.arange(m, m + k, dtype=np.int32)),
+            owner=np.append(forest.owner, cut.astype(np.int32)),
+            sign=np.append(forest.sign, np.ones(k, dtype=np.int8)),
+            orientation=np.ones(n + k, dtype=np.int8),
+            depth=np.append(forest.depth, depth.astype(np.int32)),
+        )
+        place = np.array([one.place for one in messages]).reshape(k, 6)
+        given = np.array([one.theta for one in messages])
+        scale = np.sqrt(np.maximum(place[:, 1], _NARROW))
+        # these have the moments of the messages once tilted
+        middle = np.rint(place[:, 0] - given * place[:, 1])
+        near = _with_tables(weights, laws.GAUSSIAN, scale, middle, place)
+        check_proper(whole, near)
+        numbers = np.arange(k, dtype=np.float64)  # each message is a weight of its own
+        tabled = _with_tables(weights, laws.TABLE, scale, numbers, place)
+        return Top(whole, tabled, near, cut, messages)
+
+    def settled(self) -> Settled:
+        """Return multipliers of all sums by the moments of sums, where noise is wide."""
+        return families.settled(self.forest, self.near)
+
+    def around(self, found: Settled, share: float) -> list[Outside]:
+        """Return what stands for the rest of the tree at each cut variable, after `settled`."""
+        beyond, (mean, _) = self._beyond(found), found.of_variable
+        tilt, cut = self.tilts_of(found.tilt), self.cut
+        own = np.array([max(one.place[1], _NARROW) for one in self.messages])
+        wide = np.where(self.forest.above[cut] >= 0, np.minimum(beyond[cut], _FLAT * own), np.inf)
+        columns = mean[cut].tolist(), tilt.tolist(), wide.tolist()
+        return [_outside(*at, share) for at in zip(*columns, strict=True)]
+
+    def tilts_of(self, theta: FloatArray) -> FloatArray:
+        """Return the multiplier of the sum above each cut variable, 0 where there is none."""
+        above = self.forest.above[self.cut]
+        return np.where(above >= 0, theta[above], 0.0)
+
+    def _beyond(self, found: Settled) -> FloatArray:
+        """Return the variance of each variable given the rest of the tree alone, shape (n,).
+
+        It is infinite where there is nothing else.
+        """
+        forest, unary, code = self.forest, self.near.unary, self.near.code
+        (_, of_sum), (_, of_variable) = found.of_sum, found.of_variable
+        of_sum = np.maximum(of_sum, _LEAST)
+        fixed = (forest.owner < 0) | (unary.lo == unary.hi)[code[forest.owner]]
+        below = np.where(forest.above >= 0, forest.depth[forest.above], -1)
+        beyond = np.full(forest.n, np.inf)
+        for depth in range(int(forest.depth.max(initial=-1)) + 1):
+            at = np.flatnonzero(below == depth)
+            sums = forest.above[at]
+            owner = forest.owner[sums]
+            # that of the owner's own weight, and of all beyond it
+            inverse = 1.0 / np.maximum(of_variable[owner], _LEAST)
+            precision = np.maximum(inverse - 1.0 / of_sum[sums], 0.0)
+            precision += 1.0 / np.maximum(beyond[owner], _LEAST)
+            room = np.where(fixed[sums], 0.0, 1.0 / np.maximum(precision, 1.0 / _WIDE))
+            beyond[at] = room + np.maximum(of_sum[sums] - of_variable[at], 0.0)
+        return beyond
+
+    def outsides(self, theta: FloatArray, share: float) -> list[Outside]:
+        """Return what stands for the rest of the tree at each cut variable, given multipliers."""
+        network = compile_network(self.forest, self.near, theta)
+        place = place_classes(network)
+        mid, _, variance, *_ = surroundings(network, place)
+        found = []
+        for v, slope in zip(self.cut.tolist(), self.tilts_of(theta).tolist(), strict=True):
+            c = network.slot_class[v]
+            own, beyond = max(float(place.var[c]), _LEAST), float(variance[c])
+            if beyond < _WIDE:
+                # the multiplier above has tilted both sides
+                tilt = slope + float(mid[c] - place.mean[c]) / own
+                found.append(_outside(float(mid[c]), tilt, beyond, share))
+            else:
+                found.append(Outside(0.0, np.inf, share))
+        return found
+
+
+def _outside(mean: float, tilt: float, variance: float, share: float) -> Outside:
+    """Return a Gaussian law whose logarithm has the slope `tilt` at `mean`."""
+    if not variance < _WIDE:  # there is nothing outside
+        return Outside(0.0, np.inf, share)
+    variance = max(variance, _NARROW)
+    return Outside(mean + tilt * variance, variance, share)
+
+
+def _with_tables(
+    weights: SharedUnary, kind: int, scale: FloatArray, center: FloatArray, place: FloatArray
+) -> SharedUnary:
+    """Append a weight for each message."""
+    unary, k = weights.unary, scale.size
+    every = Unary(
+        np.append(unary.kind, np.full(k, kind)),
+        np.append(unary.scale, scale),
+        np.append(unary.center, center),
+        np.append(unary.lo, place[:, 2]),
+        np.append(unary.hi, place[:, 3]),
+    )
+    more = np.arange(unary.kind.size, unary.kind.size + k, dtype=np.int32)
+    return SharedUnary(every, np.append(weights.code, more))
