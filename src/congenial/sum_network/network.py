@@ -52,6 +52,7 @@ class Network:
     # Messages of parts, by the class of each variable that has one as its weight.
     received: Mapping[int, PartMessage] = field(default_factory=dict)
     share: float = 1.0  # Of the remaining error: what the windows of a network that sends aim at.
+    room: int | None = None  # Most entries of all its tables, if there is a limit of its own.
     # shape (1,), or (0,) if there is none: The class whose message is sent on.
     sent: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 

@@ -281,10 +281,11 @@ def _fill(
     """
     width = windows[1] - windows[0] + 1
     total = int(width.sum())
-    if total > _MEMORY_LIMIT:
+    limit = _MEMORY_LIMIT if network.room is None else network.room
+    if total > limit:
         raise UnsupportedError(
             f"the exact sampler needs {total * 10 / 2**30:.1f} GiB of tables, and the limit is "
-            f"{_MEMORY_LIMIT * 10 / 2**30:.1f} GiB; use smaller noise scales or fewer queries."
+            f"{limit * 10 / 2**30:.1f} GiB; use smaller noise scales or fewer queries."
         )
     filled = Messages.empty(*windows)
     plain, off_by = _plain_sums(network, width, spare)

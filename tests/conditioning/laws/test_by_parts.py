@@ -35,7 +35,7 @@ def test_noise_that_is_pressed_against_bounds_needs_windows_placed_by_the_top():
         assert joined.error <= 1e-9
         got = joined.tables.log_sum() + whole.log_mode
         assert abs(got - whole.log_normalizer(x)) < joined.error + 1e-11, seed
-        rounds += joined.outsides[0].share < top_tables._SHARE
+        rounds += joined.outsides[0].share < top_tables.SHARE
     assert rounds > 5  # some of the first messages did not reach
 
 

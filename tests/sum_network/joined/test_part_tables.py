@@ -9,8 +9,8 @@ import congenial as cg
 from congenial.conditioning.parted import condition_by_parts
 from congenial.errors import NumericalError
 from congenial.sum_network import of_tree, share_noise
-from congenial.sum_network.joined import draw_part
-from congenial.sum_network.joined.part_tables import Outside, PartSums, fill_part, message_of
+from congenial.sum_network.joined import draw_part, message_of
+from congenial.sum_network.joined.part_tables import Outside, PartSums, fill_part
 
 ALONE = Outside(0.0, np.inf, 0.15)
 

@@ -55,7 +55,7 @@ def test_messages_that_do_not_reach_are_asked_for_again_or_refused(monkeypatch):
     again = []
     for seed in range(60):
         _, x, _, parted = biased_parted(seed)
-        if parted.joined(x).outsides[0].share < top_tables._SHARE:
+        if parted.joined(x).outsides[0].share < top_tables.SHARE:
             again.append((x, parted))
     assert again
     monkeypatch.setattr(top_tables, "_ROUNDS", 1)

@@ -20,7 +20,7 @@ from congenial.sum_network import Unary
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Most rounds, and the move of a sum, in deviations, below which they stop.
-_ROUNDS, _STILL = 40, 0.3
+_ROUNDS, _STILL = 400, 0.3
 # Least variance of a sum.
 _LEAST = 1e-3
 # Largest step in one round: its product with the deviation of a member, which limits by how much

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING
 from congenial.namespaces import offer
 
 if TYPE_CHECKING:
-    from congenial.sum_network.joined.part_tables import CHANGED as CHANGED
+    from congenial.sum_network.joined.part_messages import CHANGED as CHANGED
+    from congenial.sum_network.joined.part_messages import draw_part as draw_part
+    from congenial.sum_network.joined.part_messages import message_of as message_of
     from congenial.sum_network.joined.part_tables import Outside as Outside
     from congenial.sum_network.joined.part_tables import PartSums as PartSums
-    from congenial.sum_network.joined.part_tables import draw_part as draw_part
-    from congenial.sum_network.joined.part_tables import message_of as message_of
     from congenial.sum_network.joined.top_tables import Joined as Joined
     from congenial.sum_network.joined.top_tables import join as join
     from congenial.sum_network.weights import PartMessage as PartMessage
 
 _HOME = {
-    "sum_network.joined.part_tables": "CHANGED Outside PartSums draw_part message_of",
+    "sum_network.joined.part_messages": "CHANGED draw_part message_of",
+    "sum_network.joined.part_tables": "Outside PartSums",
     "sum_network.joined.top_tables": "Joined join",
     "sum_network.weights": "PartMessage",
 }

@@ -1,28 +1,25 @@
-"""Tables of a part of a tree of sums, the message that it sends, and draws below its root.
+"""Tables of a part of a tree of sums, and the message that it sends.
 
 Why the error bound of the whole holds, see `top_tables`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from congenial.errors import NumericalError
 from congenial.kernels.numerics import laws
-from congenial.randomness import Randomness
 from congenial.sum_network import families
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
-from congenial.sum_network.draws import sample
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables, fill_noise
 from congenial.sum_network.weights import PartMessage, SharedUnary, Unary
 from congenial.sum_network.windows import check_feasible_sums, check_proper, tilts
-from congenial.types import FloatArray, IntArray
-
-CHANGED = "the counts of a part changed between its message and its draw."
+from congenial.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,57 +46,44 @@ class Outside:
     place_only: bool = False
 
 
-def fill_part(part: PartSums, outside: Outside) -> Tables:
-    """Fill the tables of a part; the message that it sends comes with them."""
-    forest, weights, wide = _surrounded(part, outside)
+def fill_part(part: PartSums, outside: Outside, room: int | None = None) -> Tables:
+    """Fill the tables of a part; the message that it sends comes with them.
+
+    Raises UnsupportedError if they have more than `room` entries.
+    """
+    forest, weights, wide = surrounded(part, outside)
     theta = families.settled(forest, weights).tilt if wide else tilts(forest, weights)
-    limit = part.limit
-
-    def sending(network: Network) -> Network:
-        of_sum = network.right[network.slot_class[:1]]
-        return replace(network, sent=of_sum, share=outside.share)
-
+    limit, adapt = part.limit, sending(outside, room)
     try:
-        tables = fill_noise(forest, weights, theta, limit, drawn=True, adapt=sending)
+        tables = fill_noise(forest, weights, theta, limit, drawn=True, adapt=adapt)
     except NumericalError:
         rows = forest_rows(forest)  # as `filling.fill`
         if rows is None:
             raise
         *_, theta = interior_tilts(rows, weights.each)
-        tables = fill_noise(forest, weights, theta, limit, drawn=True, adapt=sending)
+        tables = fill_noise(forest, weights, theta, limit, drawn=True, adapt=adapt)
+    return tilted(tables, forest, theta)
+
+
+def tilted(tables: Tables, forest: SumForest, theta: FloatArray) -> Tables:
+    """Return the tables; their message, if they send one, has the multiplier of its sum."""
     if tables.message is None:
-        raise AssertionError("a part sends a message")
-    tilt = float(theta[_of_root(part)])
+        return tables
+    tilt = float(theta[_below_root(forest)])
     return replace(tables, message=replace(tables.message, theta=tilt))
 
 
-def message_of(part: PartSums, outside: Outside) -> PartMessage:
-    """Return the message of the sum below the root of a part, or only its place."""
-    if outside.place_only:
-        forest, weights, wide = _surrounded(part, outside)
-        if wide:
-            return _placed(part, forest, weights)
-    message = fill_part(part, outside).message
-    if message is None:
-        raise AssertionError("a part sends a message")
-    return message
+def sending(outside: Outside, room: int | None = None) -> Callable[[Network], Network]:
+    """Return what makes a network send the message of the sum below variable 0."""
+
+    def adapt(network: Network) -> Network:
+        of_sum = network.right[network.slot_class[:1]]
+        return replace(network, sent=of_sum, share=outside.share, room=room)
+
+    return adapt
 
 
-def draw_part(
-    part: PartSums, sent: PartMessage, outside: Outside, roots: IntArray, rng: Randomness
-) -> IntArray:
-    """Draw the values of a part given those of its root; int64, shape (rows, variables).
-
-    `roots`, shape (rows,), comes from the top that has received the message `sent`. Raises
-    NumericalError if the part's counts are no longer those of the message.
-    """
-    tables = fill_part(part, outside)
-    if tables.message is None or not tables.message.same_as(sent):
-        raise NumericalError(CHANGED)
-    return sample(tables, roots.size, rng, first=part.forest.n, roots=roots)
-
-
-def _surrounded(part: PartSums, outside: Outside) -> tuple[SumForest, SharedUnary, bool]:
+def surrounded(part: PartSums, outside: Outside) -> tuple[SumForest, SharedUnary, bool]:
     """Check a part; return it and what is outside it, and whether its noise is wide."""
     forest, weights = part.forest, part.weights
     check_proper(forest, weights)
@@ -112,9 +96,15 @@ def _surrounded(part: PartSums, outside: Outside) -> tuple[SumForest, SharedUnar
     return forest, weights, wide
 
 
-def _placed(part: PartSums, forest: SumForest, weights: SharedUnary) -> PartMessage:
-    """Return a message without a table, whose moments are those of settled tilts."""
-    found, at = families.settled(forest, weights), _of_root(part)
+def place_of(part: PartSums, outside: Outside) -> PartMessage | None:
+    """Return a message without a table, whose moments are those of settled tilts.
+
+    None for a part whose noise is not wide: its tables take little more time.
+    """
+    forest, weights, wide = surrounded(part, outside)
+    if not wide:
+        return None
+    found, at = families.settled(forest, weights), _below_root(forest)
     mean, variance = (float(moment[at]) for moment in found.of_sum)
     leaf = np.ones(part.forest.n, dtype=np.bool_)
     leaf[part.forest.owner] = False
@@ -123,9 +113,9 @@ def _placed(part: PartSums, forest: SumForest, weights: SharedUnary) -> PartMess
     return PartMessage(0, np.empty(0), np.empty(0), 0.0, float(found.tilt[at]), place, 0.0)
 
 
-def _of_root(part: PartSums) -> int:
-    """Return the number of the sum below the root."""
-    return int(np.flatnonzero(part.forest.owner == 0)[0])
+def _below_root(forest: SumForest) -> int:
+    """Return the number of the sum below variable 0."""
+    return int(np.flatnonzero(forest.owner == 0)[0])
 
 
 def _guessed(part: PartSums) -> float:

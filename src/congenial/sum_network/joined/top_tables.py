@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError
 from congenial.sum_network.forest import SumForest
-from congenial.sum_network.joined.part_tables import Outside
+from congenial.sum_network.joined.part_tables import Outside, tilted
 from congenial.sum_network.joined.top_network import Top
 from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables, fill_noise
@@ -31,11 +32,12 @@ from congenial.types import FloatArray, IntArray
 _ROUNDS, _SETTLED, _PLACINGS = 12, 3, 24
 # Share of the error, besides rounding, that the windows of parts aim at: in the first round, and in
 # proportion to the round before.
-_SHARE, _LESS = 0.15, 0.01
+SHARE, _LESS = 0.15, 0.01
 # Change of the tilt of a part, times the deviation of its sum, below which places are settled.
 _STILL = 0.3
 
 MessagesOf = Callable[[Sequence[Outside]], Sequence[PartMessage]]
+Adapt = Callable[[Network], Network]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +60,15 @@ def join(
     cut: IntArray,
     messages_of: MessagesOf,
     limit: float,
+    adapt: Adapt = lambda network: network,
+    share: float = SHARE,
 ) -> Joined:
     """Ask for the messages of all parts, and fill the tables of the top from them.
 
     `messages_of` returns the message of each part, see `message_of`, given what is outside each.
     `cut` has the variable of the top that is the root of each part; it has no sum below it there.
-    `limit` is the total variation that a draw of the whole tree may cost.
+    `limit` is the total variation that a draw of the whole tree may cost. `adapt` changes the
+    network of the top, and the windows of parts aim at the share `share` of the limit at first.
 
     Raises
     ------
@@ -72,43 +77,14 @@ def join(
     NumericalError
         If the error would exceed the limit.
     """
-    given = forest, weights, cut, messages_of, limit
-    first = _placed(*given[:4])
+    whole = _Whole(forest, weights, cut, messages_of, limit, adapt, share)
+    first = whole.placed()
     if first.theta is not None:
         try:
-            return _joined(*given, first)
+            return whole.joined(first)
         except (InfeasibleError, NumericalError):  # then what is outside is guessed from tables
-            first = _Placed([_unknown(place_only=False)] * cut.size)
-    return _joined(*given, first)
-
-
-def _joined(
-    forest: SumForest,
-    weights: SharedUnary,
-    cut: IntArray,
-    messages_of: MessagesOf,
-    limit: float,
-    first: _Placed,
-) -> Joined:
-    """Compute messages again, in wider windows, until the tables of the top reach their bound."""
-    outsides, messages, settled = first.outsides, first.messages, first.theta
-    last = (_ROUNDS if settled is None else _SETTLED) - 1
-    for attempt in range(last + 1):
-        messages = messages or messages_of(outsides)
-        top = Top.of(forest, weights, cut, messages)
-        theta = tilts(top.forest, top.near) if settled is None else settled
-        try:
-            return Joined(_filled(top, theta, limit), tuple(messages), tuple(outsides))
-        except (InfeasibleError, NumericalError):
-            if attempt == last or not messages:
-                raise
-            share = _SHARE * _LESS ** (attempt + 1)
-            if settled is None:
-                outsides = top.outsides(theta, share)
-            else:  # windows are wider, and stay where they are
-                outsides = [replace(one, share=share) for one in outsides]
-            messages = ()
-    raise AssertionError("the last round returns or raises")
+            first = _Placed([Outside(0.0, np.nan, share)] * cut.size)
+    return whole.joined(first)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,45 +96,74 @@ class _Placed:
     theta: FloatArray | None = None  # Multipliers of the top's sums that have settled.
 
 
-def _placed(
-    forest: SumForest, weights: SharedUnary, cut: IntArray, messages_of: MessagesOf
-) -> _Placed:
-    """Ask for the places of messages until the tilts of parts under wide noise have settled.
+class _Whole(NamedTuple):
+    """A whole tree, cut into a top and parts, as `join` takes it."""
 
-    A message of any other part is a guess of what is outside it, from the first round on.
-    """
-    outsides = [_unknown(place_only=True)] * cut.size
-    last = np.full(cut.size, np.nan)
-    for _ in range(_PLACINGS):
-        messages = messages_of(outsides)
-        if all(one.table.size for one in messages):
-            return _Placed(outsides, messages)
-        top = Top.of(forest, weights, cut, messages)
-        found = top.settled()
-        outsides = [replace(one, place_only=True) for one in top.around(found, _SHARE)]
-        tilt = top.tilts_of(found.tilt)
-        spread = np.sqrt([one.place[1] for one in messages])
-        if (np.abs(tilt - last) * spread < _STILL).all():
-            break
-        last = tilt
-    return _Placed([replace(one, place_only=False) for one in outsides], theta=found.tilt)
+    forest: SumForest
+    weights: SharedUnary
+    cut: IntArray
+    messages_of: MessagesOf
+    limit: float
+    adapt: Adapt
+    share: float
 
+    def placed(self) -> _Placed:
+        """Ask for the places of messages until the tilts of parts under wide noise have settled.
 
-def _unknown(*, place_only: bool) -> Outside:
-    """Return an outside of which nothing is known yet."""
-    return Outside(0.0, np.nan, _SHARE, place_only)
+        A message of any other part is a guess of what is outside it, from the first round on.
+        """
+        cut, share = self.cut, self.share
+        outsides = [Outside(0.0, np.nan, share, place_only=True)] * cut.size
+        last = np.full(cut.size, np.nan)
+        for _ in range(_PLACINGS):
+            messages = self.messages_of(outsides)
+            if all(one.table.size for one in messages):
+                return _Placed(outsides, messages)
+            top = self._top(messages)
+            found = top.settled()
+            outsides = [replace(one, place_only=True) for one in top.around(found, share)]
+            tilt = top.tilts_of(found.tilt)
+            spread = np.sqrt([one.place[1] for one in messages])
+            if (np.abs(tilt - last) * spread < _STILL).all():
+                break
+            last = tilt
+        return _Placed([replace(one, place_only=False) for one in outsides], theta=found.tilt)
 
+    def joined(self, first: _Placed) -> Joined:
+        """Compute messages in ever wider windows, until the tables of the top reach their bound."""
+        outsides, messages, settled = first.outsides, first.messages, first.theta
+        last = (_ROUNDS if settled is None else _SETTLED) - 1
+        for attempt in range(last + 1):
+            messages = messages or self.messages_of(outsides)
+            top = self._top(messages)
+            theta = tilts(top.forest, top.near) if settled is None else settled
+            try:
+                return Joined(self._filled(top, theta), tuple(messages), tuple(outsides))
+            except (InfeasibleError, NumericalError):
+                if attempt == last or not messages:
+                    raise
+                share = self.share * _LESS ** (attempt + 1)
+                if settled is None:
+                    outsides = top.outsides(theta, share)
+                else:  # windows are wider, and stay where they are
+                    outsides = [replace(one, share=share) for one in outsides]
+                messages = ()
+        raise AssertionError("the last round returns or raises")
 
-def _filled(top: Top, theta: FloatArray, limit: float) -> Tables:
-    """Fill the tables; raises NumericalError or InfeasibleError where messages do not reach."""
-    forest, count = top.forest, top.cut.size
-    # messages are tilted already
-    of_top = theta[: theta.size - count]
-    tilted = np.concatenate((of_top, [one.theta for one in top.messages]))
+    def _top(self, messages: Sequence[PartMessage]) -> Top:
+        return Top.of(self.forest, self.weights, self.cut, messages)
 
-    def receiving(network: Network) -> Network:
-        """Note the class of each variable that has a message as its weight."""
-        at = network.slot_class[forest.n - count : forest.n].tolist()
-        return replace(network, received=dict(zip(at, top.messages, strict=True)))
+    def _filled(self, top: Top, theta: FloatArray) -> Tables:
+        """Fill the tables; raises NumericalError or InfeasibleError where messages do not reach."""
+        forest, count = top.forest, top.cut.size
+        # messages are tilted already
+        theta = np.concatenate((theta[: theta.size - count], [one.theta for one in top.messages]))
 
-    return fill_noise(forest, top.weights, tilted, limit, drawn=True, adapt=receiving)
+        def receiving(network: Network) -> Network:
+            """Note the class of each variable that has a message as its weight."""
+            network = self.adapt(network)
+            at = network.slot_class[forest.n - count : forest.n].tolist()
+            return replace(network, received=dict(zip(at, top.messages, strict=True)))
+
+        given = forest, top.weights, theta, self.limit
+        return tilted(fill_noise(*given, drawn=True, adapt=receiving), forest, theta)
