@@ -13,6 +13,9 @@ from congenial.kernels.numerics import laws
 from congenial.kernels.numerics.trees import compact, read_only
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
+# Largest entry at an end of a window, relative to all entries, if the law lies nearly within it.
+_EDGE = 1e-4
+
 
 @dataclass(frozen=True, eq=False)
 class Unary:
@@ -61,6 +64,28 @@ class PartMessage:
         """Whether both have the same window and the same bits."""
         alike = (self.lo, self.theta, self.log_scale) == (other.lo, other.theta, other.log_scale)
         return alike and np.array_equal(self.table, other.table)
+
+    def weighed(self, weight: Unary, tilt: float) -> tuple[float, float] | None:
+        """Return mean and variance of the message times one tilted weight.
+
+        None if the window may lack some of that law.
+        """
+        y = np.arange(self.lo, self.hi + 1, dtype=np.float64)
+        (kind,), (center,), (inverse,) = weight.kind, weight.center, weight.inverse
+        size = np.abs(y - center)
+        with np.errstate(divide="ignore"):
+            log = np.log(self.table) + tilt * y
+        if kind != laws.FLAT:
+            log -= inverse * (size**2 if kind == laws.GAUSSIAN else size)
+        log[(y < weight.lo[0]) | (y > weight.hi[0])] = -np.inf
+        law = np.exp(log - log.max())
+        _, _, least, most, *_ = self.place
+        open_below, open_above = self.lo > least, self.hi < most
+        if max(law[0] * open_below, law[-1] * open_above) > _EDGE or not np.isfinite(law).all():
+            return None
+        law /= law.sum()
+        mean = float(law @ y)
+        return mean, float(law @ (y - mean) ** 2)
 
 
 @dataclass(frozen=True, eq=False)

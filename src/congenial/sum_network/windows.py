@@ -116,7 +116,28 @@ def place_classes(network: Network) -> Placement:
     own = place_weights(network, network.unary.at(v), network.tilt[v])
     for c, given in network.received.items():
         own[:, np.searchsorted(at, c)] = given.place
-    return place_above(network, at, own)
+    place = place_above(network, at, own)
+    return _place_weighed(network, place) if network.received else place
+
+
+def _place_weighed(network: Network, place: Placement) -> Placement:
+    """Return the places, with exact moments of the products of messages and weights.
+
+    A weight that is tilted nearly to where it has no law moves the product by many deviations.
+    """
+    exact, columns = [], [column.copy() for column in place]
+    for d in np.flatnonzero(network.ctype == messages.PRODUCT).tolist():
+        v, sent = network.variable[network.left[d]], network.received.get(int(network.right[d]))
+        if sent is None:
+            continue
+        found = sent.weighed(network.unary.at(np.array([v])), float(network.tilt[v]))
+        if found is not None:
+            columns[0][d], columns[1][d] = found
+            exact.append(d)
+    ctype = network.ctype.copy()
+    ctype[exact] = messages.UNARY  # these are not worked out from their parts
+    messages.propagate(ctype, network.left, network.right, network.sign, *columns, _TAIL)
+    return Placement(*columns)
 
 
 def place_received(network: Network, place: Placement) -> Placement:

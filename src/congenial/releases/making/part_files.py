@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -25,6 +25,7 @@ from congenial.randomness import KEY_BITS
 from congenial.releases import directory as files
 from congenial.releases.certificate import certify
 from congenial.releases.intervals import StatedAccuracy
+from congenial.releases.making.kept_counts import KeptCounts
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_draws import DrawnRows, check_exact, draw_top, forest_below
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
@@ -85,6 +86,7 @@ class RowsHere:
 
     cut: Cut
     order: Order
+    kept: KeptCounts = field(default_factory=KeptCounts)
     keyed = False
 
     def _opened(self, plan: Plan, *within: str) -> AbstractContextManager[RowSource | JointSource]:
@@ -105,21 +107,22 @@ class RowsHere:
         return np.asarray(found)
 
     def shapes(self, nodes: Sequence[CutNode]) -> list[PartShape]:
-        """Return the shape of the part below each node."""
-        found = []
-        for number, node in enumerate(nodes, start=1):
-            self.order.notify(f"looking at part {number:,} of {len(nodes):,}")
-            with self._opened(self.cut.plan, *node.path) as rows:
-                found.append(shape_of(forest_below(cast(Tree, rows.domain), self.cut.depth)))
+        """Return the shape of the part below each node, whose counts are kept for its messages."""
+        found, depth = [], self.cut.depth
+        for (tree, counts), node in zip(
+            self._counted(self.cut.plan, nodes, "looking at part"), nodes, strict=True
+        ):
+            found.append(shape_of(forest_below(tree, depth)))
+            self.kept.keep(node.path, tree, counts)
         return found
 
     def messages(
         self, law: PartLaw, nodes: Sequence[CutNode], outsides: Sequence[Outside]
     ) -> list[PartMessage]:
-        """Count one part after another, and work out its message."""
+        """Work out one message after another; count the parts that are not kept."""
         from congenial.releases.making.conditioned_parts import message_of_part
 
-        parts = self._counted(law, nodes, "preparing part")
+        parts = self._counted(law.plan, nodes, "preparing part", self.kept)
         return [
             message_of_part(law, *part, node, outside)
             for part, node, outside in zip(parts, nodes, outsides, strict=True)
@@ -129,21 +132,27 @@ class RowsHere:
         self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
     ) -> Iterator[DrawnPart]:
         """Count and draw one part after another."""
-        parts = self._counted(law, nodes, "part")
+        parts = self._counted(law.plan, nodes, "part")
         for part, node, one in zip(parts, nodes, given, strict=True):
             yield draw_part(law, *part, node, one, self.order.randomness)
 
     def _counted(
-        self, law: PartLaw, nodes: Sequence[CutNode], step: str
+        self,
+        plan: Plan,
+        nodes: Sequence[CutNode],
+        step: str,
+        kept: KeptCounts | None = None,
     ) -> Iterator[tuple[Tree, IntArray]]:
-        """Count the rows below each node; yield the nodes and their counts."""
+        """Yield the nodes below each one and their counts: those kept, or counted from rows."""
         for number, node in enumerate(nodes, start=1):
             self.order.notify(f"{step} {number:,} of {len(nodes):,}")
-            with self._opened(law.plan, *node.path) as rows:
-                domain, inside = cast(Tree, rows.domain), rows.counted.counts
-            if inside[law.depth] != node.records:
+            part = None if kept is None else kept.of(node.path)
+            if part is None:
+                with self._opened(plan, *node.path) as rows:
+                    part = cast(Tree, rows.domain), rows.counted.counts
+            if part[1][self.cut.depth] != node.records:
                 raise DataError(CHANGED)
-            yield domain, inside
+            yield part
 
 
 def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:

@@ -19,8 +19,9 @@ from congenial.kernels.numerics import laws
 from congenial.sum_network import Unary
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Most rounds, and the move of a sum, in deviations, below which they stop.
-_ROUNDS, _STILL = 400, 0.3
+# Most rounds, and the move of a sum, in deviations, below which they stop. After `_FEW` rounds they
+# also stop once no sum has come nearer for `_STUCK` of them. A county of 600,000 cells needs 50.
+_ROUNDS, _FEW, _STUCK, _STILL = 400, 40, 5, 0.3
 # Least variance of a sum.
 _LEAST = 1e-3
 # Largest step in one round: its product with the deviation of a member, which limits by how much
@@ -96,10 +97,14 @@ def settle(shape: Shape, leaves: Leaves, unary: Unary, start: float) -> Settled:
     Only the first of equal families gets a tilt of its own.
     """
     rounds = _Rounds(shape, leaves, unary, start)
-    for _ in range(_ROUNDS):
+    nearest, since = math.inf, 0
+    for done in range(_ROUNDS):
         rounds.pass_up()
         moved = rounds.pass_down()
-        if moved < _STILL or not math.isfinite(moved):
+        since = 0 if moved < nearest else since + 1
+        nearest = min(nearest, moved)
+        stuck = done >= _FEW and since >= _STUCK
+        if moved < _STILL or stuck or not math.isfinite(moved):
             break
     of_sum = rounds.own_mean, rounds.own_variance
     return Settled(rounds.theta, of_sum, (rounds.mean, rounds.variance))

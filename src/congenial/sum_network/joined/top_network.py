@@ -21,6 +21,40 @@ from congenial.types import FloatArray, IntArray
 _NARROW, _WIDE, _LEAST = 0.25, 1e24, 1e-9
 # Variance, as a multiple of a part's own, from which on a law has one slope wherever the part is.
 _FLAT = 1e4
+# Most times that multipliers are balanced, and the move of a cut variable below which they are.
+_BALANCES, _STILL = 12, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Saddle:
+    """Multipliers of a forest with the moments at them."""
+
+    forest: SumForest
+    near: SharedUnary  # The weights from which they follow.
+    found: Settled
+
+    def beyond(self) -> FloatArray:
+        """Return the variance of each variable given the rest of the tree alone, shape (n,).
+
+        It is infinite where there is nothing else.
+        """
+        forest, unary, code = self.forest, self.near.unary, self.near.code
+        (_, of_sum), (_, of_variable) = self.found.of_sum, self.found.of_variable
+        of_sum = np.maximum(of_sum, _LEAST)
+        fixed = (forest.owner < 0) | (unary.lo == unary.hi)[code[forest.owner]]
+        below = np.where(forest.above >= 0, np.append(forest.depth, 0)[forest.above], -1)
+        beyond = np.full(forest.n, np.inf)
+        for depth in range(int(forest.depth.max(initial=-1)) + 1):
+            at = np.flatnonzero(below == depth)
+            sums = forest.above[at]
+            owner = forest.owner[sums]
+            # that of the owner's own weight, and of all beyond it
+            inverse = 1.0 / np.maximum(of_variable[owner], _LEAST)
+            precision = np.maximum(inverse - 1.0 / of_sum[sums], 0.0)
+            precision += 1.0 / np.maximum(beyond[owner], _LEAST)
+            room = np.where(fixed[sums], 0.0, 1.0 / np.maximum(precision, 1.0 / _WIDE))
+            beyond[at] = room + np.maximum(of_sum[sums] - of_variable[at], 0.0)
+        return beyond
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +67,7 @@ class Top:
     forest: SumForest
     weights: SharedUnary
     near: SharedUnary  # The weights with Gaussian laws for the messages.
+    bare: tuple[SumForest, SharedUnary]  # The top without messages.
     cut: IntArray
     messages: Sequence[PartMessage]
 
@@ -59,48 +94,66 @@ class Top:
         check_proper(whole, near)
         numbers = np.arange(k, dtype=np.float64)  # each message is a weight of its own
         tabled = _with_tables(weights, laws.TABLE, scale, numbers, place)
-        return Top(whole, tabled, near, cut, messages)
+        return Top(whole, tabled, near, (forest, weights), cut, messages)
 
-    def settled(self) -> Settled:
-        """Return multipliers of all sums by the moments of sums, where noise is wide."""
-        return families.settled(self.forest, self.near)
+    def settled(self) -> Saddle:
+        """Return multipliers by the moments of the messages, where noise is wide."""
+        return Saddle(self.forest, self.near, families.settled(self.forest, self.near))
 
-    def around(self, found: Settled, share: float) -> list[Outside]:
-        """Return what stands for the rest of the tree at each cut variable, after `settled`."""
-        beyond, (mean, _) = self._beyond(found), found.of_variable
-        tilt, cut = self.tilts_of(found.tilt), self.cut
+    def balanced(self, theta: FloatArray) -> Saddle | None:
+        """Return multipliers by the moments of tables, from `theta` on; None if tables lack some.
+
+        A weight that its tilt brings near the end of its range has no moments by itself that would
+        tell those of its product with a message.
+        """
+        forest, weights, found = *self.bare, None
+        count, free = weights.unary.kind.size, self._free
+        code = weights.code.copy()
+        code[self.cut[free]] = count + np.arange(free.size)
+        own = weights.unary.at(weights.code[self.cut])
+        if not free.size:
+            return None
+        for _ in range(_BALANCES):
+            tilt, before = self.tilts_of(theta)[free], theta
+            moments = [
+                self.messages[i].weighed(own.at(np.array([i])), float(t) - self.messages[i].theta)
+                for i, t in zip(free.tolist(), tilt, strict=True)
+            ]
+            known = [pair for pair in moments if pair is not None]
+            if len(known) < free.size:
+                return None
+            mean, variance = np.maximum(np.array(known).reshape(-1, 2), (-np.inf, _NARROW)).T
+            ends = own.at(free)
+            gaussian = np.full(free.size, laws.GAUSSIAN)
+            place = gaussian, np.sqrt(variance), mean - tilt * variance, ends.lo, ends.hi
+            every = (np.append(*pair) for pair in zip(_columns(weights.unary), place, strict=True))
+            near = SharedUnary(Unary(*every), code)
+            found = Saddle(forest, near, families.settled(forest, near))
+            theta = found.found.tilt
+            moved = np.abs(self.tilts_of(theta)[free] - self.tilts_of(before)[free])
+            if (moved * np.sqrt(variance) < _STILL).all():
+                break
+        return found
+
+    def around(self, saddle: Saddle, share: float) -> list[Outside]:
+        """Return what stands for the rest of the tree at each cut variable, given multipliers."""
+        beyond, (mean, _) = saddle.beyond(), saddle.found.of_variable
+        tilt, cut = self.tilts_of(saddle.found.tilt), self.cut
         own = np.array([max(one.place[1], _NARROW) for one in self.messages])
         wide = np.where(self.forest.above[cut] >= 0, np.minimum(beyond[cut], _FLAT * own), np.inf)
         columns = mean[cut].tolist(), tilt.tolist(), wide.tolist()
         return [_outside(*at, share) for at in zip(*columns, strict=True)]
 
+    @property
+    def _free(self) -> IntArray:
+        """Numbers of the cut variables that are not fixed and lie below a sum."""
+        unary = self.bare[1].unary.at(self.bare[1].code[self.cut])
+        return np.flatnonzero((unary.lo < unary.hi) & (self.forest.above[self.cut] >= 0))
+
     def tilts_of(self, theta: FloatArray) -> FloatArray:
         """Return the multiplier of the sum above each cut variable, 0 where there is none."""
         above = self.forest.above[self.cut]
         return np.where(above >= 0, theta[above], 0.0)
-
-    def _beyond(self, found: Settled) -> FloatArray:
-        """Return the variance of each variable given the rest of the tree alone, shape (n,).
-
-        It is infinite where there is nothing else.
-        """
-        forest, unary, code = self.forest, self.near.unary, self.near.code
-        (_, of_sum), (_, of_variable) = found.of_sum, found.of_variable
-        of_sum = np.maximum(of_sum, _LEAST)
-        fixed = (forest.owner < 0) | (unary.lo == unary.hi)[code[forest.owner]]
-        below = np.where(forest.above >= 0, forest.depth[forest.above], -1)
-        beyond = np.full(forest.n, np.inf)
-        for depth in range(int(forest.depth.max(initial=-1)) + 1):
-            at = np.flatnonzero(below == depth)
-            sums = forest.above[at]
-            owner = forest.owner[sums]
-            # that of the owner's own weight, and of all beyond it
-            inverse = 1.0 / np.maximum(of_variable[owner], _LEAST)
-            precision = np.maximum(inverse - 1.0 / of_sum[sums], 0.0)
-            precision += 1.0 / np.maximum(beyond[owner], _LEAST)
-            room = np.where(fixed[sums], 0.0, 1.0 / np.maximum(precision, 1.0 / _WIDE))
-            beyond[at] = room + np.maximum(of_sum[sums] - of_variable[at], 0.0)
-        return beyond
 
     def outsides(self, theta: FloatArray, share: float) -> list[Outside]:
         """Return what stands for the rest of the tree at each cut variable, given multipliers."""
@@ -118,6 +171,10 @@ class Top:
             else:
                 found.append(Outside(0.0, np.inf, share))
         return found
+
+
+def _columns(unary: Unary) -> tuple[IntArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    return unary.kind, unary.scale, unary.center, unary.lo, unary.hi
 
 
 def _outside(mean: float, tilt: float, variance: float, share: float) -> Outside:

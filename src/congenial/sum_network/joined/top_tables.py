@@ -93,7 +93,7 @@ class _Placed:
 
     outsides: Sequence[Outside]
     messages: Sequence[PartMessage] = ()  # None where parts told their places only.
-    theta: FloatArray | None = None  # Multipliers of the top's sums that have settled.
+    theta: FloatArray | None = None  # Multipliers from which they follow, if these have settled.
 
 
 class _Whole(NamedTuple):
@@ -122,12 +122,12 @@ class _Whole(NamedTuple):
             top = self._top(messages)
             found = top.settled()
             outsides = [replace(one, place_only=True) for one in top.around(found, share)]
-            tilt = top.tilts_of(found.tilt)
+            tilt = top.tilts_of(found.found.tilt)
             spread = np.sqrt([one.place[1] for one in messages])
             if (np.abs(tilt - last) * spread < _STILL).all():
                 break
             last = tilt
-        return _Placed([replace(one, place_only=False) for one in outsides], theta=found.tilt)
+        return _Placed([replace(one, place_only=False) for one in outsides], theta=found.found.tilt)
 
     def joined(self, first: _Placed) -> Joined:
         """Compute messages in ever wider windows, until the tables of the top reach their bound."""
@@ -136,17 +136,18 @@ class _Whole(NamedTuple):
         for attempt in range(last + 1):
             messages = messages or self.messages_of(outsides)
             top = self._top(messages)
-            theta = tilts(top.forest, top.near) if settled is None else settled
+            balanced = None if settled is None else top.balanced(settled) or top.settled()
+            theta = tilts(top.forest, top.near) if balanced is None else balanced.found.tilt
             try:
                 return Joined(self._filled(top, theta), tuple(messages), tuple(outsides))
             except (InfeasibleError, NumericalError):
                 if attempt == last or not messages:
                     raise
                 share = self.share * _LESS ** (attempt + 1)
-                if settled is None:
+                if balanced is None:
                     outsides = top.outsides(theta, share)
-                else:  # windows are wider, and stay where they are
-                    outsides = [replace(one, share=share) for one in outsides]
+                else:
+                    outsides, settled = top.around(balanced, share), balanced.found.tilt
                 messages = ()
         raise AssertionError("the last round returns or raises")
 
@@ -157,7 +158,7 @@ class _Whole(NamedTuple):
         """Fill the tables; raises NumericalError or InfeasibleError where messages do not reach."""
         forest, count = top.forest, top.cut.size
         # messages are tilted already
-        theta = np.concatenate((theta[: theta.size - count], [one.theta for one in top.messages]))
+        theta = np.concatenate((theta[: forest.m - count], [one.theta for one in top.messages]))
 
         def receiving(network: Network) -> Network:
             """Note the class of each variable that has a message as its weight."""
