@@ -10,7 +10,7 @@ from congenial.errors import UnsupportedError
 from congenial.imaging.solvers.problem import NO_WORDS, TOLERANCE, Task, check_optimal, residual
 from congenial.kernels.projection import two_pass
 from congenial.kernels.projection.check import refine
-from congenial.kernels.projection.forest import Costs
+from congenial.kernels.projection.forest import NO_CURVES, Costs, Curves
 from congenial.types import FloatArray, Words
 
 # Most points of the curves, 32 bytes each; a tree needs about its nodes times its depth.
@@ -31,22 +31,26 @@ def solve_l2(task: Task) -> FloatArray:
     then removes its rounding errors. If entries without a measurement leave a choice, they move by
     equal amounts.
     """
-    costs = Costs(task.y, task.y, np.zeros_like(task.y), task.weight)
-    # bounds far from every value seldom bind, and their large prices would cost the others digits
-    far = FAR * task.size
-    near = replace(
-        task,
-        lo=np.where(task.lo < -far, -np.inf, task.lo),
-        hi=np.where(task.hi > far, np.inf, task.hi),
-    )
-    z = task.y
-    for candidate in (near, task):
+    costs, z = task.squares, task.y
+    for candidate in (near(task), task):
         z = _run(candidate, costs, task.prefer, NO_WORDS, quadratic=True)
         refine(task.links.forest, task.y, task.weight, task.lo, task.hi, z)
         if residual(task, z, costs, quadratic=True) <= TOLERANCE:
             return z
     check_optimal(task, z, costs, quadratic=True)
     return z
+
+
+def near(task: Task) -> Task:
+    """Return the task without the bounds that are far from every value.
+
+    They seldom bind, and their large prices would cost the others digits.
+    """
+    far = FAR * task.size
+    lo, hi = task.lo, task.hi
+    return replace(
+        task, lo=np.where(lo < -far, -np.inf, lo), hi=np.where(hi > far, np.inf, hi)
+    )
 
 
 def solve_l1(task: Task, words: Words = NO_WORDS) -> FloatArray:
@@ -101,14 +105,28 @@ def _least(task: Task, costs: Costs, prefer: FloatArray, words: Words) -> FloatA
 def _run(
     task: Task, costs: Costs, prefer: FloatArray, words: Words, *, quadratic: bool
 ) -> FloatArray:
-    z = np.zeros_like(task.y)
-    forest = task.links.forest
-    status = two_pass.solve(
-        forest, quadratic, costs, task.lo, task.hi, prefer, words, MOST_POINTS, z
+    return least_point(task, rise(task, costs, quadratic=quadratic), prefer, words)
+
+
+def rise(
+    task: Task, costs: Costs, given: Curves = NO_CURVES, *, quadratic: bool
+) -> tuple[Curves, Curves]:
+    """Return the curves of all nodes and those of their children; see `two_pass.rise`."""
+    status, curves, sums = two_pass.rise(
+        task.links.forest, quadratic, costs, task.lo, task.hi, given, MOST_POINTS
     )
     if status == two_pass.TOO_LARGE:
         raise UnsupportedError(
             "the projection onto bounds needs more memory than the limit, "
             f"{MOST_POINTS * 32 / 2**30:.1f} GiB; use fewer levels, or bound the leaves only."
         )
+    return curves, sums
+
+
+def least_point(
+    task: Task, curves: tuple[Curves, Curves], prefer: FloatArray, words: Words
+) -> FloatArray:
+    """Return the point of least cost, given the curves of `rise`."""
+    z = np.zeros_like(task.y)
+    two_pass.fall(task.links.forest, *curves, prefer, words, z)
     return z

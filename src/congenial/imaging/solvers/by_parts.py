@@ -1,0 +1,399 @@
+"""The closest point of a tree in L2, worked out part by part in the memory of one part.
+
+A part sends its curve: the total that it prefers at each price for one more unit. This curve is a
+nondecreasing polyline; its points lie where a bound starts or ceases to bind. A long curve is sent
+as some of its points, and the top is solved as if the curve were straight between them. Parts whose
+total lies on a piece that is not known to be straight send further points of that piece.
+
+The rounds end. Each asked part sends at least one point that it had not sent, and it has finitely
+many. At the end every total lies at a sent point or on a piece of the true curve, so that the
+curve used there is the true one. The conditions of optimality hold for the top with the true
+curves. The problem is convex, so the point is the closest. Without bounds, a curve is one straight
+line, and one round is enough.
+
+Then each part is solved with its total fixed. The parts and the top are solved once more, with the
+values at a bound fixed there, which removes the rounding errors of the curves: the two passes of
+Hay, Rastogi, Miklau and Suciu (2010), of which each part makes its own piece. At last the
+conditions of optimality are checked for the whole tree, with the prices of all parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from congenial.domain.tree import Tree
+from congenial.imaging.solvers.problem import (
+    NO_WORDS,
+    TOLERANCE,
+    Task,
+    certified,
+    checked_values,
+    link,
+    missed,
+    prepare,
+    within_reach,
+)
+from congenial.imaging.solvers.two_pass import least_point, near, rise, solve_l2
+from congenial.invariants.resolved import ResolvedInvariant
+from congenial.kernels.projection.check import add_determined, refine, settle
+from congenial.kernels.projection.curves import inverse
+from congenial.kernels.projection.forest import Curves
+from congenial.types import BoolArray, FloatArray, IntArray
+
+# Points of all curves in memory after the first round, 16 bytes each, and the fewest of a part.
+POINTS = 2**20
+FEWEST = 64
+# Most rounds in which parts and the top are solved again, with the values at a bound fixed.
+_MOST_ROUNDS = 20
+# Change of the top between two of these rounds, relative to the largest number, that is rounding.
+_SETTLED = 2.0**-44
+_NO_SUMS: FloatArray = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """The top of a tree, or a part of it with its root first.
+
+    The root of a part is in the top too. Its measurement and its bounds are those of the top.
+    """
+
+    nodes: IntArray  # shape (n,): The nodes in the whole tree, for whoever stores the result.
+    resolved: ResolvedInvariant  # With a tree, pins and bounds, and no other conditions.
+    y: FloatArray  # shape (n,)
+    weight: FloatArray  # shape (n,): From `checked_weights` of the whole tree.
+
+
+Fetch = Callable[[int], Piece]
+Store = Callable[[Piece, FloatArray], None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Curve:
+    """Some points of a part's curve of (price, total)."""
+
+    points: FloatArray  # shape (2, k): Nondecreasing.
+    places: IntArray  # shape (k,): Places among all points of the curve; first and last included.
+    ray: FloatArray  # shape (2,): Slopes before the first and after the last point.
+
+    def unknown(self, total: float) -> int | None:
+        """Return the piece that holds a total if it may not be straight, by its end."""
+        prices, totals = self.points
+        i = int(np.searchsorted(totals, total))
+        if i in {0, totals.size} or totals[i] == total or prices[i] == prices[i - 1]:
+            return None
+        return i if self.places[i] > self.places[i - 1] + 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Message:
+    """What the top is sent of a part; numbers are relative to `center`."""
+
+    center: float  # An integer.
+    lo: float  # Range of the total.
+    hi: float
+    prefer: float  # Sum of the measurements below the root; NaN if one is missing.
+    curve: _Curve
+    line: tuple[float, float] | None  # The part without bounds: stiffness and best total.
+
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """What the top is sent of a part that was solved with its total fixed."""
+
+    line: tuple[float, float]  # Stiffness and best total, with the values at a bound fixed.
+    prices: tuple[float, float]  # Least and largest price at which it prefers its total.
+    worst: float  # Violation of its optimality conditions.
+    size: float  # Its largest number.
+
+
+def solve_parts(top: Piece, roots: IntArray, fetch: Fetch, store: Store) -> FloatArray:
+    """Minimise ``sum(weight * (z - y)**2)`` over a tree of which one part is held at a time.
+
+    Parameters
+    ----------
+    top : Piece
+        The nodes down to the cut.
+    roots : ndarray of int64, shape (k,)
+        Nodes of the top with a part below them.
+    fetch : callable
+        Returns a part, by its number. Every part is fetched three times or more, and must not
+        change meanwhile.
+    store : callable
+        Takes a part and its values, shape (n,); the last values of a part are the result. They
+        are not, if an error is raised.
+
+    Returns
+    -------
+    ndarray of float64, shape (len(top.nodes),)
+        The values of the top.
+
+    Raises
+    ------
+    ArgumentError
+        If a value is not finite.
+    InfeasibleError
+        If no values add up.
+    NumericalError
+        If the solution violates its optimality conditions by more than 1e-9 of the largest number.
+    """
+    free = np.flatnonzero(~top.resolved.pinned[roots])
+    off = np.inf
+    # as in `solve_l2`, bounds far from every value are first left out of the curves
+    for everything in (False, True):
+        most = max(FEWEST, POINTS // max(free.size, 1))
+        parts = _Parts(fetch, free, most, everything=everything)
+        joined = _join(top, roots[free], [parts.message(k) for k in free.tolist()])
+        z = _curved(joined, parts)
+        last = np.inf
+        for _ in range(_MOST_ROUNDS):
+            solved, off = _solved(joined, z, parts, roots.size, store)
+            again = joined.refined(z, [each.line for each in solved])
+            size = max(joined.task.size, float(np.abs(z).max()))
+            change = float(np.abs(again - z).max()) / size
+            if off <= TOLERANCE and (change <= _SETTLED or change >= 0.5 * last):
+                return joined.task.released(z)
+            z, last = again, change
+    raise missed(off)
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """The parts whose totals are not published, and how their curves are sent."""
+
+    fetch: Fetch
+    free: IntArray  # shape (m,): Their numbers.
+    most: int  # Most points that a part sends at a time.
+    everything: bool  # Whether curves heed bounds far from every value.
+
+    def message(self, number: int) -> _Message:
+        """Return the first message of a part."""
+        task, known = _task(self.fetch(number))
+        total = np.where(known, task.y, np.nan)
+        add_determined(task.links.forest, known, total)
+        line = _line(task)
+        curve = self._curve(task) if line is None else _straight(*line)
+        at = np.unique(np.linspace(0, curve.places.size - 1, self.most).astype(np.int64))
+        ends = float(task.lo[0]), float(task.hi[0])
+        return _Message(float(task.center[0]), *ends, float(total[0]), _sample(curve, at), line)
+
+    def further(self, number: int, known: _Curve, end: int) -> _Curve:
+        """Return a part's curve with further points of the piece up to point `end`."""
+        task, _ = _task(self.fetch(number))
+        first, last = known.places[end - 1], known.places[end]
+        at = np.linspace(first, last, max(3, self.most)).astype(np.int64)
+        return _sample(self._curve(task), np.union1d(known.places, at))
+
+    def _curve(self, task: Task) -> _Curve:
+        """The whole curve of a part: that of the children of its root."""
+        seen = task if self.everything else near(task)
+        _, sums = rise(seen, seen.squares, quadratic=True)
+        first, last = sums.at[0]
+        # the abscissae of `sums` are totals
+        ray = np.array([inverse(slope) for slope in sums.ray[0]])
+        return _Curve(sums.points[:, first:last].copy(), np.arange(last - first), ray)
+
+
+def _sample(curve: _Curve, at: IntArray) -> _Curve:
+    return _Curve(curve.points[:, at], curve.places[at], curve.ray)
+
+
+def _straight(stiffness: float, best: float) -> _Curve:
+    """The curve of a part without bounds."""
+    slope = inverse(stiffness)
+    return _Curve(np.array([[0.0], [best]]), np.zeros(1, dtype=np.int64), np.full(2, slope))
+
+
+def _task(part: Piece) -> tuple[Task, BoolArray]:
+    """Set up a part whose root is free and not measured; return which nodes are known, (n,)."""
+    pinned, weight = part.resolved.pinned.copy(), part.weight.copy()
+    pinned[0], weight[0] = False, 0.0
+    return _prepared(replace(part, resolved=replace(part.resolved, pinned=pinned), weight=weight))
+
+
+def _prepared(piece: Piece) -> tuple[Task, BoolArray]:
+    resolved, tree = piece.resolved, piece.resolved.tree
+    assert tree is not None
+    known = resolved.pinned | (piece.weight > 0)
+    values = checked_values(piece.y, resolved.n, known, tree)
+    links = link(tree, resolved.n)
+    return prepare(links, resolved, _NO_SUMS, values, piece.weight, integer=False), known
+
+
+def _line(task: Task) -> tuple[float, float] | None:
+    """Stiffness and best total of a part without bounds below its root; None if it has some."""
+    lo, hi = task.lo[1:], task.hi[1:]
+    if not ((lo == hi) | (np.isneginf(lo) & np.isposinf(hi))).all():
+        return None
+    return _refined(task, np.clip(task.y, task.lo, task.hi))
+
+
+def _refined(task: Task, z: FloatArray) -> tuple[float, float]:
+    """Refine a solution of a part in place; return the stiffness and the best total."""
+    stiff, best = refine(task.links.forest, task.y, task.weight, task.lo, task.hi, z)
+    return float(stiff[0]), float(best[0])
+
+
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    """The top, with two leaves below the root of each part whose total is not published.
+
+    The first leaf of a part stands for the part, the second is 0. Together they ask for any range
+    of prices.
+    """
+
+    task: Task
+    n: int  # Number of nodes of the top.
+    shift: FloatArray  # shape (m,): Integers: numbers of a part, moved to those of the top.
+    messages: list[_Message]
+
+    @property
+    def leaves(self) -> slice:
+        """The leaves that stand for parts."""
+        return slice(self.n, self.n + self.shift.size)
+
+    def totals(self, z: FloatArray) -> FloatArray:
+        """Return the totals of the parts, relative to their own centers."""
+        return np.asarray(z[self.leaves] - self.shift)
+
+    def refined(self, z: FloatArray, lines: list[tuple[float, float]]) -> FloatArray:
+        """Solve the top again, with the values at a bound fixed there and a line for each part."""
+        task, out = self.task, z.copy()
+        stiff, best = np.array(lines).reshape(-1, 2).T
+        y, weight, lo, hi = task.y.copy(), task.weight.copy(), task.lo.copy(), task.hi.copy()
+        at, fixed = self.leaves, np.isposinf(stiff)
+        y[at] = best + self.shift
+        weight[at] = np.where(fixed, 0.0, stiff)
+        lo[at] = np.where(fixed, z[at], lo[at])
+        hi[at] = np.where(fixed, z[at], hi[at])
+        refine(task.links.forest, y, weight, lo, hi, out)
+        return out
+
+    def lined(self) -> FloatArray:
+        """Solve the top if no part has bounds."""
+        task = self.task
+        lines = [each.line for each in self.messages if each.line is not None]
+        stiff, best = np.array(lines).reshape(-1, 2).T
+        y, weight = task.y.copy(), task.weight.copy()
+        y[self.leaves] = best + self.shift
+        weight[self.leaves] = np.where(np.isposinf(stiff), 0.0, stiff)
+        return solve_l2(replace(task, y=y, weight=weight))
+
+    def certified(self, z: FloatArray, prices: list[tuple[float, float]]) -> tuple[float, float]:
+        """Return the worst violation of the top, given the prices of its parts, and its size."""
+        task = self.task
+        first, second = self.leaves, slice(self.leaves.stop, None)
+        below, above = np.array(prices).reshape(-1, 2).T
+        lo, hi, y, weight = task.lo.copy(), task.hi.copy(), task.y.copy(), task.weight.copy()
+        # a leaf at its least value accepts every lower price, and one at its largest every higher
+        lo[first], hi[first] = z[first], np.where(np.isposinf(above), z[first], np.inf)
+        lo[second], hi[second] = np.where(np.isneginf(below), 0.0, -np.inf), 0.0
+        y[first] = z[first] - np.where(np.isposinf(above), 0.0, above)
+        y[second] = -np.where(np.isneginf(below), 0.0, below)
+        weight[self.n :] = 1.0
+        asked = replace(task, lo=lo, hi=hi, y=y, weight=weight)
+        worst, _, _ = certified(asked, z, asked.squares, quadratic=True)
+        return worst, max(task.size, float(np.abs(z).max()))
+
+
+def _join(top: Piece, roots: IntArray, messages: list[_Message]) -> _Joined:
+    """Set up the top with the messages of the parts below some of its nodes."""
+    own, known = _prepared(top)
+    tree, n, m = own.links.tree, known.size, roots.size
+    links = link(Tree.from_parents(np.concatenate((tree.parents, roots, roots))), n)
+    zeros = np.zeros(m)
+    base, lows, highs, sums = np.array(
+        [(each.center, each.lo, each.hi, each.prefer) for each in messages]
+    ).reshape(-1, 4).T
+    determined = ~np.isnan(sums)
+    known = np.concatenate((known, determined, np.ones(m, dtype=np.bool_)))
+    center = np.zeros(known.size)
+    near_integers = np.concatenate((own.y + own.center, base, zeros))
+    settle(links.forest, known, near_integers, center)
+    moved, shift = own.center - center[:n], base - center[n : n + m]
+    y = np.concatenate((own.y + moved, np.where(determined, sums, 0.0) + shift, zeros))
+    task = Task(
+        links,
+        center,
+        np.where(known, y, 0.0),
+        np.concatenate((own.weight, zeros, zeros)),
+        np.concatenate((own.lo + moved, lows + shift, zeros)),
+        np.concatenate((own.hi + moved, highs + shift, zeros)),
+        y,
+    )
+    return _Joined(within_reach(task, known, top.resolved), n, shift, messages)
+
+
+def _curved(joined: _Joined, parts: _Parts) -> FloatArray:
+    """Solve the top, and ask for further points of curves until those used are the true ones."""
+    curves = [each.curve for each in joined.messages]
+    if all(each.line is not None for each in joined.messages):
+        return joined.lined()
+    task = joined.task if parts.everything else near(joined.task)
+    while True:
+        z = least_point(
+            task,
+            rise(task, task.squares, _given(joined, curves), quadratic=True),
+            task.prefer,
+            NO_WORDS,
+        )
+        pieces = [c.unknown(u) for c, u in zip(curves, joined.totals(z).tolist(), strict=True)]
+        if all(end is None for end in pieces):
+            return z
+        for i, end in enumerate(pieces):
+            if end is not None:
+                curves[i] = parts.further(int(parts.free[i]), curves[i], end)
+
+
+def _given(joined: _Joined, curves: list[_Curve]) -> Curves:
+    """The curves of the leaves that stand for parts, as the kernels read them."""
+    size = np.cumsum([0, *(curve.places.size for curve in curves)])
+    at = np.zeros((joined.task.y.size, 2), dtype=np.int64)
+    ray = np.zeros((joined.task.y.size, 2))
+    at[joined.leaves] = np.stack((size[:-1], size[1:]), axis=1)
+    ray[joined.leaves] = [curve.ray for curve in curves]
+    points = np.concatenate([curve.points for curve in curves], axis=1)
+    points[1] += np.repeat(joined.shift, np.diff(size))
+    return Curves(points, at, ray)
+
+
+def _solved(
+    joined: _Joined, z: FloatArray, parts: _Parts, count: int, store: Store
+) -> tuple[list[_Solved], float]:
+    """Solve and store each part at the totals of the top; return the worst relative violation."""
+    totals = dict(zip(parts.free.tolist(), joined.totals(z).tolist(), strict=True))
+    solved, worst, size = [], 0.0, 1.0
+    for number in range(count):
+        part = parts.fetch(number)
+        if number in totals:
+            done, values = _at_total(part, totals[number])
+            solved.append(done)
+            worst, size = max(worst, done.worst), max(size, done.size)
+        else:
+            task, _ = _prepared(part)
+            own = solve_l2(task)
+            off, largest, _ = certified(task, own, task.squares, quadratic=True)
+            worst, size = max(worst, off), max(size, largest)
+            values = task.released(own)
+        store(part, values)
+    off, largest = joined.certified(z, [each.prices for each in solved])
+    return solved, max(worst, off) / max(size, largest)
+
+
+def _at_total(part: Piece, total: float) -> tuple[_Solved, FloatArray]:
+    """Solve a part whose root has a total, relative to the part's center; values, shape (n,)."""
+    task, _ = _task(part)
+    total = min(max(total, float(task.lo[0])), float(task.hi[0]))
+    y, lo, hi, prefer = task.y.copy(), task.lo.copy(), task.hi.copy(), task.prefer.copy()
+    y[0] = lo[0] = hi[0] = prefer[0] = total
+    fixed = replace(task, y=y, lo=lo, hi=hi, prefer=prefer)
+    z = solve_l2(fixed)
+    line = _refined(fixed, z)
+    # the prices of the part are those of its root without the pin
+    forest = task.links.forest
+    open_ended = forest._replace(is_root=np.zeros_like(forest.is_root))
+    loose = replace(task, links=replace(task.links, forest=open_ended))
+    worst, size, (below, above) = certified(loose, z, loose.squares, quadratic=True)
+    return _Solved(line, (float(below[0]), float(above[0])), worst, size), task.released(z)
