@@ -79,12 +79,26 @@ class _Curve:
     ray: FloatArray  # shape (2,): Slopes before the first and after the last point.
 
     def unknown(self, total: float) -> int | None:
-        """Return the piece that holds a total if it may not be straight, by its end."""
+        """Return a piece, by its end, that may not be straight and decides about a total.
+
+        Such a piece holds the total, or is next to all totals that are as good at its price: the
+        part might prefer another of them.
+        """
         prices, totals = self.points
-        i = int(np.searchsorted(totals, total))
-        if i in {0, totals.size} or totals[i] == total or prices[i] == prices[i - 1]:
-            return None
-        return i if self.places[i] > self.places[i - 1] + 1 else None
+        i, j = np.searchsorted(totals, total), np.searchsorted(totals, total, side="right")
+        between = i == j and 0 < i < totals.size and prices[i - 1] < prices[i]
+        if between:
+            ends = range(int(i), int(i) + 1)
+        else:
+            low, high = prices[min(i, totals.size - 1)], prices[max(j - 1, 0)]
+            first = int(np.searchsorted(prices, min(low, high)))
+            last = int(np.searchsorted(prices, max(low, high), side="right"))
+            ends = range(max(first, 1), min(last + 1, totals.size))
+        for end in ends:
+            bent = self.points[:, end - 1] < self.points[:, end]
+            if bent.all() and self.places[end] > self.places[end - 1] + 1:
+                return end
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,11 +220,17 @@ def _straight(stiffness: float, best: float) -> _Curve:
     return _Curve(np.array([[0.0], [best]]), np.zeros(1, dtype=np.int64), np.full(2, slope))
 
 
-def _task(part: Piece) -> tuple[Task, BoolArray]:
-    """Set up a part whose root is free and not measured; return which nodes are known, (n,)."""
-    pinned, weight = part.resolved.pinned.copy(), part.weight.copy()
-    pinned[0], weight[0] = False, 0.0
-    return _prepared(replace(part, resolved=replace(part.resolved, pinned=pinned), weight=weight))
+def _task(part: Piece, center: float | None = None) -> tuple[Task, BoolArray]:
+    """Set up a part whose root is free and not measured; return which nodes are known, (n,).
+
+    `center` is the integer that the root is to be relative to, if its children can add up to it.
+    """
+    pinned, weight, y = part.resolved.pinned.copy(), part.weight.copy(), part.y.copy()
+    pinned[0], weight[0], y[0] = False, center is not None, 0.0 if center is None else center
+    resolved = replace(part.resolved, pinned=pinned)
+    task, known = _prepared(replace(part, resolved=resolved, weight=weight, y=y))
+    known[0] = task.weight[0] = task.y[0] = 0
+    return task, known
 
 
 def _prepared(piece: Piece) -> tuple[Task, BoolArray]:
@@ -254,9 +274,6 @@ class _Joined:
         """The leaves that stand for parts."""
         return slice(self.n, self.n + self.shift.size)
 
-    def totals(self, z: FloatArray) -> FloatArray:
-        """Return the totals of the parts, relative to their own centers."""
-        return np.asarray(z[self.leaves] - self.shift)
 
     def refined(self, z: FloatArray, lines: list[tuple[float, float]]) -> FloatArray:
         """Solve the top again, with the values at a bound fixed there and a line for each part."""
@@ -264,7 +281,7 @@ class _Joined:
         stiff, best = np.array(lines).reshape(-1, 2).T
         y, weight, lo, hi = task.y.copy(), task.weight.copy(), task.lo.copy(), task.hi.copy()
         at, fixed = self.leaves, np.isposinf(stiff)
-        y[at] = best + self.shift
+        y[at] = best
         weight[at] = np.where(fixed, 0.0, stiff)
         lo[at] = np.where(fixed, z[at], lo[at])
         hi[at] = np.where(fixed, z[at], hi[at])
@@ -308,11 +325,15 @@ def _join(top: Piece, roots: IntArray, messages: list[_Message]) -> _Joined:
         [(each.center, each.lo, each.hi, each.prefer) for each in messages]
     ).reshape(-1, 4).T
     determined = ~np.isnan(sums)
+    first, second = slice(n, n + m), slice(n + m, None)
+    center = np.zeros(n + 2 * m)
+    # a part whose total is not determined takes what is missing above it, by its second leaf
+    settled = np.concatenate((known, np.ones(m, dtype=np.bool_), determined))
+    settle(links.forest, settled, np.concatenate((own.y + own.center, base, zeros)), center)
+    center[first] += center[second]
+    center[second] = 0.0
     known = np.concatenate((known, determined, np.ones(m, dtype=np.bool_)))
-    center = np.zeros(known.size)
-    near_integers = np.concatenate((own.y + own.center, base, zeros))
-    settle(links.forest, known, near_integers, center)
-    moved, shift = own.center - center[:n], base - center[n : n + m]
+    moved, shift = own.center - center[:n], base - center[first]
     y = np.concatenate((own.y + moved, np.where(determined, sums, 0.0) + shift, zeros))
     task = Task(
         links,
@@ -339,7 +360,7 @@ def _curved(joined: _Joined, parts: _Parts) -> FloatArray:
             task.prefer,
             NO_WORDS,
         )
-        pieces = [c.unknown(u) for c, u in zip(curves, joined.totals(z).tolist(), strict=True)]
+        pieces = [c.unknown(u) for c, u in zip(curves, (z[joined.leaves] - joined.shift).tolist(), strict=True)]
         if all(end is None for end in pieces):
             return z
         for i, end in enumerate(pieces):
@@ -363,12 +384,14 @@ def _solved(
     joined: _Joined, z: FloatArray, parts: _Parts, count: int, store: Store
 ) -> tuple[list[_Solved], float]:
     """Solve and store each part at the totals of the top; return the worst relative violation."""
-    totals = dict(zip(parts.free.tolist(), joined.totals(z).tolist(), strict=True))
+    at = joined.leaves
+    totals = zip(z[at].tolist(), joined.task.center[at].tolist(), strict=True)
+    free = dict(zip(parts.free.tolist(), totals, strict=True))
     solved, worst, size = [], 0.0, 1.0
     for number in range(count):
         part = parts.fetch(number)
-        if number in totals:
-            done, values = _at_total(part, totals[number])
+        if number in free:
+            done, values = _at_total(part, *free[number])
             solved.append(done)
             worst, size = max(worst, done.worst), max(size, done.size)
         else:
@@ -382,10 +405,11 @@ def _solved(
     return solved, max(worst, off) / max(size, largest)
 
 
-def _at_total(part: Piece, total: float) -> tuple[_Solved, FloatArray]:
-    """Solve a part whose root has a total, relative to the part's center; values, shape (n,)."""
-    task, _ = _task(part)
-    total = min(max(total, float(task.lo[0])), float(task.hi[0]))
+def _at_total(part: Piece, total: float, center: float) -> tuple[_Solved, FloatArray]:
+    """Solve a part whose root has a total, relative to an integer; return values, shape (n,)."""
+    task, _ = _task(part, center)
+    shift = task.center[0] - center  # an integer, 0 if an unknown leaf is below the root
+    total = min(max(total - shift, float(task.lo[0])), float(task.hi[0]))
     y, lo, hi, prefer = task.y.copy(), task.lo.copy(), task.hi.copy(), task.prefer.copy()
     y[0] = lo[0] = hi[0] = prefer[0] = total
     fixed = replace(task, y=y, lo=lo, hi=hi, prefer=prefer)
@@ -396,4 +420,5 @@ def _at_total(part: Piece, total: float) -> tuple[_Solved, FloatArray]:
     open_ended = forest._replace(is_root=np.zeros_like(forest.is_root))
     loose = replace(task, links=replace(task.links, forest=open_ended))
     worst, size, (below, above) = certified(loose, z, loose.squares, quadratic=True)
+    line = line[0], line[1] + shift
     return _Solved(line, (float(below[0]), float(above[0])), worst, size), task.released(z)
