@@ -48,9 +48,7 @@ def near(task: Task) -> Task:
     """
     far = FAR * task.size
     lo, hi = task.lo, task.hi
-    return replace(
-        task, lo=np.where(lo < -far, -np.inf, lo), hi=np.where(hi > far, np.inf, hi)
-    )
+    return replace(task, lo=np.where(lo < -far, -np.inf, lo), hi=np.where(hi > far, np.inf, hi))
 
 
 def solve_l1(task: Task, words: Words = NO_WORDS) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from congenial.domain.given import as_array
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.closest import NORMS, Norm, check_zeros, imposed
-from congenial.imaging.solvers.by_parts import Piece, solve_parts
+from congenial.imaging.solvers.part_curves import TreePiece, solve_parts
 from congenial.imaging.solvers.problem import checked_values, checked_weights, nested_tree
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.written import Invariant, resolve_invariant
@@ -57,15 +57,17 @@ def project_by_parts(
 
     Notes
     -----
-    Each part is read once for its curve and twice for its values, and more often if its curve has
-    more points than are sent at a time. Without bounds, it is read twice.
+    Each part is worked out twice: for its curve, and for its values. With bounds, it is worked out
+    more often if its curve has more points than are sent at a time.
 
     Examples
     --------
     >>> import congenial as cg
     >>> tree = cg.Tree.from_paths(["all/a/1", "all/a/2", "all/b/3", "all/b/4"])
     >>> obeying = cg.consistent(tree) & cg.nonnegative()
-    >>> cg.imaging.project_by_parts([9, 6, 4, 3, 3, 6, -2], obeying, 1).tolist()
+    >>> y = [9, 6, 4, 3, 3, 6, -2]
+    >>> cg.imaging.project_by_parts(y, obeying, level=1).round(2).tolist()
+    [9.85, 5.77, 3.38, 2.38, 4.08, 4.08, 0.0]
     """
     array = as_array("the entries of y", y)
     if array.ndim != 1 or array.size == 0:
@@ -91,15 +93,16 @@ def project_by_parts(
         )
     out = np.empty(resolved.n)
 
-    def fetch(number: int) -> Piece:
+    def fetch(number: int) -> TreePiece:
         part = split.part(number)
         here = resolved.restricted(part.nodes, part.tree)
-        return Piece(part.nodes, here, part.of(values), part.of(weight))
+        return TreePiece(part.nodes, part.tree, here, part.of(values), part.of(weight))
 
-    def store(part: Piece, z: FloatArray) -> None:
+    def store(part: TreePiece, z: FloatArray) -> None:
         out[part.nodes] = z
 
     nodes: IntArray = split.nodes
-    top = Piece(nodes, resolved.restricted(nodes, split.top), values[nodes], weight[nodes])
+    here = resolved.restricted(nodes, split.top)
+    top = TreePiece(nodes, split.top, here, values[nodes], weight[nodes])
     out[nodes] = solve_parts(top, split.roots, fetch, store)
     return out

@@ -49,25 +49,26 @@ FEWEST = 64
 # Most rounds in which parts and the top are solved again, with the values at a bound fixed.
 _MOST_ROUNDS = 20
 # Change of the top between two of these rounds, relative to the largest number, that is rounding.
-_SETTLED = 2.0**-44
+SETTLED = 2.0**-44
 _NO_SUMS: FloatArray = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class TreePiece:
     """The top of a tree, or a part of it with its root first.
 
     The root of a part is in the top too. Its measurement and its bounds are those of the top.
     """
 
     nodes: IntArray  # shape (n,): The nodes in the whole tree, for whoever stores the result.
-    resolved: ResolvedInvariant  # With a tree, pins and bounds, and no other conditions.
+    tree: Tree
+    resolved: ResolvedInvariant  # With pins and bounds, and no other conditions.
     y: FloatArray  # shape (n,)
     weight: FloatArray  # shape (n,): From `checked_weights` of the whole tree.
 
 
-Fetch = Callable[[int], Piece]
-Store = Callable[[Piece, FloatArray], None]
+Fetch = Callable[[int], TreePiece]
+Store = Callable[[TreePiece, FloatArray], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +104,7 @@ class _Curve:
 
 @dataclass(frozen=True, eq=False)
 class _Message:
-    """What the top is sent of a part; numbers are relative to `center`."""
+    """Numbers that the top is sent of a part, relative to `center`."""
 
     center: float  # An integer.
     lo: float  # Range of the total.
@@ -115,7 +116,7 @@ class _Message:
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
-    """What the top is sent of a part that was solved with its total fixed."""
+    """Results of a part that was solved with its total fixed."""
 
     line: tuple[float, float]  # Stiffness and best total, with the values at a bound fixed.
     prices: tuple[float, float]  # Least and largest price at which it prefers its total.
@@ -123,21 +124,21 @@ class _Solved:
     size: float  # Its largest number.
 
 
-def solve_parts(top: Piece, roots: IntArray, fetch: Fetch, store: Store) -> FloatArray:
+def solve_parts(top: TreePiece, roots: IntArray, fetch: Fetch, store: Store) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` over a tree of which one part is held at a time.
 
     Parameters
     ----------
-    top : Piece
+    top : TreePiece
         The nodes down to the cut.
     roots : ndarray of int64, shape (k,)
         Nodes of the top with a part below them.
     fetch : callable
-        Returns a part, by its number. Every part is fetched three times or more, and must not
-        change meanwhile.
+        Returns a part, by its number. Each part is fetched twice or more, and must not change
+        meanwhile. No part is kept while the next is fetched.
     store : callable
-        Takes a part and its values, shape (n,); the last values of a part are the result. They
-        are not, if an error is raised.
+        Takes a part and its values, shape (n,), the value of its root included. It may be called
+        again for the same part. Then the last values count; after an error, none do.
 
     Returns
     -------
@@ -163,11 +164,11 @@ def solve_parts(top: Piece, roots: IntArray, fetch: Fetch, store: Store) -> Floa
         z = _curved(joined, parts)
         last = np.inf
         for _ in range(_MOST_ROUNDS):
-            solved, off = _solved(joined, z, parts, roots.size, store)
-            again = joined.refined(z, [each.line for each in solved])
+            lines, off = _solved(joined, z, parts, roots.size, store)
+            again = joined.refined(z, lines)
             size = max(joined.task.size, float(np.abs(z).max()))
             change = float(np.abs(again - z).max()) / size
-            if off <= TOLERANCE and (change <= _SETTLED or change >= 0.5 * last):
+            if off <= TOLERANCE and (change <= SETTLED or change >= 0.5 * last):
                 return joined.task.released(z)
             z, last = again, change
     raise missed(off)
@@ -220,7 +221,7 @@ def _straight(stiffness: float, best: float) -> _Curve:
     return _Curve(np.array([[0.0], [best]]), np.zeros(1, dtype=np.int64), np.full(2, slope))
 
 
-def _task(part: Piece, center: float | None = None) -> tuple[Task, BoolArray]:
+def _task(part: TreePiece, center: float | None = None) -> tuple[Task, BoolArray]:
     """Set up a part whose root is free and not measured; return which nodes are known, (n,).
 
     `center` is the integer that the root is to be relative to, if its children can add up to it.
@@ -233,9 +234,8 @@ def _task(part: Piece, center: float | None = None) -> tuple[Task, BoolArray]:
     return task, known
 
 
-def _prepared(piece: Piece) -> tuple[Task, BoolArray]:
-    resolved, tree = piece.resolved, piece.resolved.tree
-    assert tree is not None
+def _prepared(piece: TreePiece) -> tuple[Task, BoolArray]:
+    resolved, tree = piece.resolved, piece.tree
     known = resolved.pinned | (piece.weight > 0)
     values = checked_values(piece.y, resolved.n, known, tree)
     links = link(tree, resolved.n)
@@ -273,7 +273,6 @@ class _Joined:
     def leaves(self) -> slice:
         """The leaves that stand for parts."""
         return slice(self.n, self.n + self.shift.size)
-
 
     def refined(self, z: FloatArray, lines: list[tuple[float, float]]) -> FloatArray:
         """Solve the top again, with the values at a bound fixed there and a line for each part."""
@@ -315,15 +314,17 @@ class _Joined:
         return worst, max(task.size, float(np.abs(z).max()))
 
 
-def _join(top: Piece, roots: IntArray, messages: list[_Message]) -> _Joined:
+def _join(top: TreePiece, roots: IntArray, messages: list[_Message]) -> _Joined:
     """Set up the top with the messages of the parts below some of its nodes."""
     own, known = _prepared(top)
     tree, n, m = own.links.tree, known.size, roots.size
     links = link(Tree.from_parents(np.concatenate((tree.parents, roots, roots))), n)
     zeros = np.zeros(m)
-    base, lows, highs, sums = np.array(
-        [(each.center, each.lo, each.hi, each.prefer) for each in messages]
-    ).reshape(-1, 4).T
+    base, lows, highs, sums = (
+        np.array([(each.center, each.lo, each.hi, each.prefer) for each in messages])
+        .reshape(-1, 4)
+        .T
+    )
     determined = ~np.isnan(sums)
     first, second = slice(n, n + m), slice(n + m, None)
     center = np.zeros(n + 2 * m)
@@ -360,7 +361,10 @@ def _curved(joined: _Joined, parts: _Parts) -> FloatArray:
             task.prefer,
             NO_WORDS,
         )
-        pieces = [c.unknown(u) for c, u in zip(curves, (z[joined.leaves] - joined.shift).tolist(), strict=True)]
+        pieces = [
+            c.unknown(u)
+            for c, u in zip(curves, (z[joined.leaves] - joined.shift).tolist(), strict=True)
+        ]
         if all(end is None for end in pieces):
             return z
         for i, end in enumerate(pieces):
@@ -382,43 +386,42 @@ def _given(joined: _Joined, curves: list[_Curve]) -> Curves:
 
 def _solved(
     joined: _Joined, z: FloatArray, parts: _Parts, count: int, store: Store
-) -> tuple[list[_Solved], float]:
-    """Solve and store each part at the totals of the top; return the worst relative violation."""
+) -> tuple[list[tuple[float, float]], float]:
+    """Solve and store each part at the totals of the top.
+
+    Returns the line of each part whose total is not published, and the worst relative violation.
+    """
     at = joined.leaves
     totals = zip(z[at].tolist(), joined.task.center[at].tolist(), strict=True)
     free = dict(zip(parts.free.tolist(), totals, strict=True))
-    solved, worst, size = [], 0.0, 1.0
-    for number in range(count):
-        part = parts.fetch(number)
-        if number in free:
-            done, values = _at_total(part, *free[number])
-            solved.append(done)
-            worst, size = max(worst, done.worst), max(size, done.size)
-        else:
-            task, _ = _prepared(part)
-            own = solve_l2(task)
-            off, largest, _ = certified(task, own, task.squares, quadratic=True)
-            worst, size = max(worst, off), max(size, largest)
-            values = task.released(own)
-        store(part, values)
-    off, largest = joined.certified(z, [each.prices for each in solved])
-    return solved, max(worst, off) / max(size, largest)
+    solved = [_solve(parts.fetch(number), free.get(number), store) for number in range(count)]
+    sent = [each for number, each in enumerate(solved) if number in free]
+    checks = [(each.worst, each.size) for each in solved]
+    checks.append(joined.certified(z, [each.prices for each in sent]))
+    worst, size = np.max(checks, axis=0)
+    return [each.line for each in sent], float(worst / size)
 
 
-def _at_total(part: Piece, total: float, center: float) -> tuple[_Solved, FloatArray]:
-    """Solve a part whose root has a total, relative to an integer; return values, shape (n,)."""
-    task, _ = _task(part, center)
-    shift = task.center[0] - center  # an integer, 0 if an unknown leaf is below the root
-    total = min(max(total - shift, float(task.lo[0])), float(task.hi[0]))
-    y, lo, hi, prefer = task.y.copy(), task.lo.copy(), task.hi.copy(), task.prefer.copy()
-    y[0] = lo[0] = hi[0] = prefer[0] = total
-    fixed = replace(task, y=y, lo=lo, hi=hi, prefer=prefer)
+def _solve(part: TreePiece, given: tuple[float, float] | None, store: Store) -> _Solved:
+    """Solve and store a part whose root has a total, relative to an integer, or is published."""
+    if given is None:
+        task, _ = _prepared(part)
+        fixed = loose = task
+        shift = 0.0
+    else:
+        total, center = given
+        task, _ = _task(part, center)
+        shift = float(task.center[0]) - center  # an integer, 0 if an unknown leaf takes the rest
+        total = min(max(total - shift, float(task.lo[0])), float(task.hi[0]))
+        y, lo, hi, prefer = task.y.copy(), task.lo.copy(), task.hi.copy(), task.prefer.copy()
+        y[0] = lo[0] = hi[0] = prefer[0] = total
+        fixed = replace(task, y=y, lo=lo, hi=hi, prefer=prefer)
+        # the prices of the part are those of its root without the pin, at any price
+        forest = task.links.forest
+        rootless = forest._replace(is_root=np.zeros_like(forest.is_root))
+        loose = replace(task, links=replace(task.links, forest=rootless))
     z = solve_l2(fixed)
-    line = _refined(fixed, z)
-    # the prices of the part are those of its root without the pin
-    forest = task.links.forest
-    open_ended = forest._replace(is_root=np.zeros_like(forest.is_root))
-    loose = replace(task, links=replace(task.links, forest=open_ended))
+    stiffness, best = _refined(fixed, z)
     worst, size, (below, above) = certified(loose, z, loose.squares, quadratic=True)
-    line = line[0], line[1] + shift
-    return _Solved(line, (float(below[0]), float(above[0])), worst, size), task.released(z)
+    store(part, task.released(z))
+    return _Solved((stiffness, best + shift), (float(below[0]), float(above[0])), worst, size)
