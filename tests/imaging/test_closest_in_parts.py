@@ -51,6 +51,8 @@ def test_wrong_arguments_are_refused():
         project_by_parts(Y, cg.nonnegative(), 1)
     with pytest.raises(ArgumentError, match="norm is 'l3'"):
         project_by_parts(Y, OBEYING, 1, norm="l3")
+    with pytest.raises(ArgumentError, match="integer is 1"):
+        project_by_parts(Y, OBEYING, 1, integer=1)
     with pytest.raises(ArgumentError, match="y has shape"):
         project_by_parts(Y[None], OBEYING, 1)
     with pytest.raises(ArgumentError, match="not finite"):

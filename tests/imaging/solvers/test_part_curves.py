@@ -214,3 +214,50 @@ def test_infeasible_parts_are_found_without_the_whole(monkeypatch):
     capped = cg.consistent(tree) & cg.bounds(hi=np.where(np.arange(7) > 1, 2.0, np.inf))
     with pytest.raises(InfeasibleError, match="node 'all'"):
         project_by_parts(y, capped & cg.exactly([0]), 1)
+
+
+def in_integers(problem, seed):
+    given = problem.y, problem.invariant, problem.level, problem.weight
+    return project_by_parts(*given, integer=True, rng=cg.seeded(seed))
+
+
+@for_each_seed(150)
+def test_integers_have_the_least_summed_change(seed, short_curves):
+    problem = random_cut(seed, 25, ("plain", "sparse")[seed % 2])
+    tree, resolved = problem.tree, resolve_invariant(problem.invariant, len(problem.tree))
+    got = in_integers(problem, seed)
+    assert got.dtype == np.int64 and tree.is_consistent(got)
+    assert resolved.satisfied_by(got, problem.y)
+    lo, hi = np.ceil(resolved.lo), np.floor(resolved.hi)
+    invariant = cg.consistent(tree) & cg.bounds(
+        np.where(resolved.pinned, -np.inf, lo), np.where(resolved.pinned, np.inf, hi)
+    )
+    if resolved.pinned.any():
+        invariant = invariant & cg.exactly(np.flatnonzero(resolved.pinned))
+    real = project(problem.y, invariant, problem.weight)
+    rng = cg.seeded(seed)
+    whole = project(problem.y, problem.invariant, problem.weight, integer=True, rng=rng)
+    change, least = np.abs(got - real).sum(), np.abs(whole - real).sum()
+    # differences below 2^-20 a value are ties
+    assert abs(change - least) <= len(tree) * 2.0**-20
+
+
+def test_ties_between_parts_and_within_them_are_broken_at_random(short_curves):
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    y = np.array([3.0, 1.5, 1.5, 0.75, 0.75, 0.75, 0.75])
+    invariant, source = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative(), cg.seeded(1)
+    draws = 500
+    drawn = np.array(
+        [project_by_parts(y, invariant, 1, integer=True, rng=source) for _ in range(draws)]
+    )
+    assert set(map(tuple, drawn[:, 1:3].tolist())) == {(1, 2), (2, 1)}
+    # by symmetry each mean is half its parent's; five standard deviations of a fair coin
+    assert np.abs(drawn[:, 1:].mean(axis=0) - y[1:]).max() <= 5 * 0.5 / np.sqrt(draws)
+
+
+def test_integers_that_cannot_be_exact_are_refused():
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    for pin in (0, 1, 3):
+        y = np.where(np.arange(7) == pin, 2.5, 1.0)
+        with pytest.raises(InfeasibleError, match="not an integer"):
+            project_by_parts(y, cg.consistent(tree) & cg.exactly([pin]), 1, integer=True)

@@ -1,20 +1,22 @@
-"""The closest point of a tree in L2, worked out part by part in the memory of one part.
+"""The closest point of a tree in L2, and its rounding, part by part in the memory of one part.
 
 A part sends its curve: the total that it prefers at each price for one more unit. This curve is a
 nondecreasing polyline; its points lie where a bound starts or ceases to bind. A long curve is sent
 as some of its points, and the top is solved as if the curve were straight between them. Parts whose
-total lies on a piece that is not known to be straight send further points of that piece.
+total lies on a piece that may not be straight, or is next to one, send further points of it.
 
-The rounds end. Each asked part sends at least one point that it had not sent, and it has finitely
-many. At the end every total lies at a sent point or on a piece of the true curve, so that the
-curve used there is the true one. The conditions of optimality hold for the top with the true
-curves. The problem is convex, so the point is the closest. Without bounds, a curve is one straight
-line, and one round is enough.
+The rounds end: each part that is asked sends a point that it had not sent, and it has finitely
+many. Then the curves used are the true ones around each total, so that prices and totals satisfy
+the conditions of optimality of the whole tree. The problem is convex, so the point is the closest.
+If a part is indifferent between totals at its price, all of them are on known pieces, so that the
+preferred ones are those of the whole tree. Without bounds a curve is one straight line, and one
+round is enough.
 
-Then each part is solved with its total fixed. The parts and the top are solved once more, with the
-values at a bound fixed there, which removes the rounding errors of the curves: the two passes of
-Hay, Rastogi, Miklau and Suciu (2010), of which each part makes its own piece. At last the
-conditions of optimality are checked for the whole tree, with the prices of all parts.
+In L2, each part is then solved with its total fixed. It sends its cost with the values at a bound
+fixed, one parabola, and the top follows from all parabolas. These are the two passes of Hay,
+Rastogi, Miklau and Suciu (2010), which remove the rounding errors of the curves. They are repeated
+until the top stays. In the end the conditions of optimality are checked for the whole tree, with
+the prices of all parts.
 """
 
 from __future__ import annotations
@@ -36,12 +38,19 @@ from congenial.imaging.solvers.problem import (
     prepare,
     within_reach,
 )
-from congenial.imaging.solvers.two_pass import least_point, near, rise, solve_l2
+from congenial.imaging.solvers.two_pass import (
+    changes,
+    least_cost,
+    least_point,
+    near,
+    rise,
+    solve_l2,
+)
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.projection.check import add_determined, refine, settle
 from congenial.kernels.projection.curves import inverse
-from congenial.kernels.projection.forest import Curves
-from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.kernels.projection.forest import NO_CURVES, Costs, Curves
+from congenial.types import BoolArray, FloatArray, IntArray, Words
 
 # Points of all curves in memory after the first round, 16 bytes each, and the fewest of a part.
 POINTS = 2**20
@@ -65,10 +74,13 @@ class TreePiece:
     resolved: ResolvedInvariant  # With pins and bounds, and no other conditions.
     y: FloatArray  # shape (n,)
     weight: FloatArray  # shape (n,): From `checked_weights` of the whole tree.
+    whole: bool = False  # Whether bounds and exact values are to be integers.
 
 
 Fetch = Callable[[int], TreePiece]
 Store = Callable[[TreePiece, FloatArray], None]
+# Solves and stores a part with its total fixed; returns its values and, in L2, its line.
+Solve = Callable[[TreePiece, Task], tuple[FloatArray, tuple[float, float]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,17 +166,25 @@ def solve_parts(top: TreePiece, roots: IntArray, fetch: Fetch, store: Store) -> 
     NumericalError
         If the solution violates its optimality conditions by more than 1e-9 of the largest number.
     """
+
+    def solve(part: TreePiece, task: Task) -> tuple[FloatArray, tuple[float, float]]:
+        z = solve_l2(task)
+        line = _refined(task, z)
+        store(part, task.released(z))
+        return z, line
+
     free = np.flatnonzero(~top.resolved.pinned[roots])
     off = np.inf
     # as in `solve_l2`, bounds far from every value are first left out of the curves
     for everything in (False, True):
-        most = max(FEWEST, POINTS // max(free.size, 1))
-        parts = _Parts(fetch, free, most, everything=everything)
+        parts = _Parts(fetch, free, everything=everything)
         joined = _join(top, roots[free], [parts.message(k) for k in free.tolist()])
         z = _curved(joined, parts)
         last = np.inf
         for _ in range(_MOST_ROUNDS):
-            lines, off = _solved(joined, z, parts, roots.size, store)
+            lines, checks = _solved(joined, z, parts, roots.size, solve)
+            worst, largest = checks.max(axis=0)
+            off = float(worst / largest)
             again = joined.refined(z, lines)
             size = max(joined.task.size, float(np.abs(z).max()))
             change = float(np.abs(again - z).max()) / size
@@ -174,21 +194,72 @@ def solve_parts(top: TreePiece, roots: IntArray, fetch: Fetch, store: Store) -> 
     raise missed(off)
 
 
+def round_parts(
+    top: TreePiece, roots: IntArray, fetch: Fetch, store: Store, words: Callable[[int], Words]
+) -> FloatArray:
+    """Minimise ``sum(abs(z - y))`` over integers z that add up and keep bounds and exact values.
+
+    As `round_whole`, part by part. All values are given, as multiples of a power of two.
+    Smaller differences are ties. Weights are 1.
+
+    Parameters
+    ----------
+    top, roots, fetch, store
+        As for `solve_parts`; each part is stored once.
+    words : callable
+        Returns random words, by their number. They break ties.
+
+    Returns
+    -------
+    ndarray of float64, shape (len(top.nodes),)
+        The integers of the top.
+
+    Raises
+    ------
+    InfeasibleError, NumericalError
+        As `solve_parts`.
+    """
+
+    def solve(part: TreePiece, task: Task) -> tuple[FloatArray, tuple[float, float]]:
+        costs = changes(task.y, task.weight)
+        z = least_cost(task, costs, task.prefer, words(task.y.size))
+        store(part, task.released(z))
+        return z, (0.0, 0.0)
+
+    parts = _Parts(fetch, np.flatnonzero(~top.resolved.pinned[roots]), rounding=True)
+    joined = _join(top, roots[parts.free], [parts.message(k) for k in parts.free.tolist()])
+    z = _curved(joined, parts, words(joined.task.y.size))
+    _, checks = _solved(joined, z, parts, roots.size, solve)
+    off = float((checks[:, 0] / checks[:, 1]).max())
+    if not off <= TOLERANCE:
+        raise missed(off)
+    return joined.task.released(z)
+
+
 @dataclass(frozen=True, eq=False)
 class _Parts:
     """The parts whose totals are not published, and how their curves are sent."""
 
     fetch: Fetch
     free: IntArray  # shape (m,): Their numbers.
-    most: int  # Most points that a part sends at a time.
-    everything: bool  # Whether curves heed bounds far from every value.
+    everything: bool = True  # Whether curves heed bounds far from every value.
+    rounding: bool = False  # Whether costs are changes to integers, and not squares.
+
+    @property
+    def most(self) -> int:
+        """Most points that a part sends at a time."""
+        return max(FEWEST, POINTS // max(self.free.size, 1))
+
+    def costs(self, task: Task) -> Costs:
+        """The costs of a task's values."""
+        return changes(task.y, task.weight) if self.rounding else task.squares
 
     def message(self, number: int) -> _Message:
         """Return the first message of a part."""
         task, known = _task(self.fetch(number))
         total = np.where(known, task.y, np.nan)
         add_determined(task.links.forest, known, total)
-        line = _line(task)
+        line = None if self.rounding else _line(task)
         curve = self._curve(task) if line is None else _straight(*line)
         at = np.unique(np.linspace(0, curve.places.size - 1, self.most).astype(np.int64))
         ends = float(task.lo[0]), float(task.hi[0])
@@ -204,7 +275,7 @@ class _Parts:
     def _curve(self, task: Task) -> _Curve:
         """The whole curve of a part: that of the children of its root."""
         seen = task if self.everything else near(task)
-        _, sums = rise(seen, seen.squares, quadratic=True)
+        _, sums = rise(seen, self.costs(seen), quadratic=not self.rounding)
         first, last = sums.at[0]
         # the abscissae of `sums` are totals
         ray = np.array([inverse(slope) for slope in sums.ray[0]])
@@ -239,7 +310,7 @@ def _prepared(piece: TreePiece) -> tuple[Task, BoolArray]:
     known = resolved.pinned | (piece.weight > 0)
     values = checked_values(piece.y, resolved.n, known, tree)
     links = link(tree, resolved.n)
-    return prepare(links, resolved, _NO_SUMS, values, piece.weight, integer=False), known
+    return prepare(links, resolved, _NO_SUMS, values, piece.weight, integer=piece.whole), known
 
 
 def _line(task: Task) -> tuple[float, float] | None:
@@ -297,21 +368,24 @@ class _Joined:
         weight[self.leaves] = np.where(np.isposinf(stiff), 0.0, stiff)
         return solve_l2(replace(task, y=y, weight=weight))
 
-    def certified(self, z: FloatArray, prices: list[tuple[float, float]]) -> tuple[float, float]:
+    def certified(
+        self, z: FloatArray, prices: list[tuple[float, float]], costs: Costs, *, quadratic: bool
+    ) -> tuple[float, float]:
         """Return the worst violation of the top, given the prices of its parts, and its size."""
         task = self.task
         first, second = self.leaves, slice(self.leaves.stop, None)
         below, above = np.array(prices).reshape(-1, 2).T
-        lo, hi, y, weight = task.lo.copy(), task.hi.copy(), task.y.copy(), task.weight.copy()
+        lo, hi = task.lo.copy(), task.hi.copy()
         # a leaf at its least value accepts every lower price, and one at its largest every higher
         lo[first], hi[first] = z[first], np.where(np.isposinf(above), z[first], np.inf)
         lo[second], hi[second] = np.where(np.isneginf(below), 0.0, -np.inf), 0.0
-        y[first] = z[first] - np.where(np.isposinf(above), 0.0, above)
-        y[second] = -np.where(np.isneginf(below), 0.0, below)
-        weight[self.n :] = 1.0
-        asked = replace(task, lo=lo, hi=hi, y=y, weight=weight)
-        worst, _, _ = certified(asked, z, asked.squares, quadratic=True)
-        return worst, max(task.size, float(np.abs(z).max()))
+        price, value = np.concatenate((above, below)), z[self.n :]
+        price = np.where(np.isinf(price), 0.0, price)
+        b0, b1, mid, weight = (each.copy() for each in costs)
+        b0[self.n :] = value - (price if quadratic else 1.0)
+        b1[self.n :], mid[self.n :], weight[self.n :] = value + 1.0, price, 1.0
+        asked = replace(task, lo=lo, hi=hi)
+        return certified(asked, z, Costs(b0, b1, mid, weight), quadratic=quadratic)[:2]
 
 
 def _join(top: TreePiece, roots: IntArray, messages: list[_Message]) -> _Joined:
@@ -348,19 +422,16 @@ def _join(top: TreePiece, roots: IntArray, messages: list[_Message]) -> _Joined:
     return _Joined(within_reach(task, known, top.resolved), n, shift, messages)
 
 
-def _curved(joined: _Joined, parts: _Parts) -> FloatArray:
+def _curved(joined: _Joined, parts: _Parts, words: Words = NO_WORDS) -> FloatArray:
     """Solve the top, and ask for further points of curves until those used are the true ones."""
     curves = [each.curve for each in joined.messages]
-    if all(each.line is not None for each in joined.messages):
+    if not parts.rounding and all(each.line is not None for each in joined.messages):
         return joined.lined()
     task = joined.task if parts.everything else near(joined.task)
+    costs = parts.costs(task)
     while True:
-        z = least_point(
-            task,
-            rise(task, task.squares, _given(joined, curves), quadratic=True),
-            task.prefer,
-            NO_WORDS,
-        )
+        risen = rise(task, costs, _given(joined, curves), quadratic=not parts.rounding)
+        z = least_point(task, risen, task.prefer, words)
         pieces = [
             c.unknown(u)
             for c, u in zip(curves, (z[joined.leaves] - joined.shift).tolist(), strict=True)
@@ -374,6 +445,8 @@ def _curved(joined: _Joined, parts: _Parts) -> FloatArray:
 
 def _given(joined: _Joined, curves: list[_Curve]) -> Curves:
     """The curves of the leaves that stand for parts, as the kernels read them."""
+    if not curves:
+        return NO_CURVES
     size = np.cumsum([0, *(curve.places.size for curve in curves)])
     at = np.zeros((joined.task.y.size, 2), dtype=np.int64)
     ray = np.zeros((joined.task.y.size, 2))
@@ -385,25 +458,28 @@ def _given(joined: _Joined, curves: list[_Curve]) -> Curves:
 
 
 def _solved(
-    joined: _Joined, z: FloatArray, parts: _Parts, count: int, store: Store
-) -> tuple[list[tuple[float, float]], float]:
+    joined: _Joined, z: FloatArray, parts: _Parts, count: int, solve: Solve
+) -> tuple[list[tuple[float, float]], FloatArray]:
     """Solve and store each part at the totals of the top.
 
-    Returns the line of each part whose total is not published, and the worst relative violation.
+    Returns the line of each part whose total is not published, and the worst violation and the
+    largest number of each part and of the top, shape (count + 1, 2).
     """
     at = joined.leaves
     totals = zip(z[at].tolist(), joined.task.center[at].tolist(), strict=True)
     free = dict(zip(parts.free.tolist(), totals, strict=True))
-    solved = [_solve(parts.fetch(number), free.get(number), store) for number in range(count)]
+    solved = [_solve(parts, parts.fetch(k), free.get(k), solve) for k in range(count)]
     sent = [each for number, each in enumerate(solved) if number in free]
+    costs, prices = parts.costs(joined.task), [each.prices for each in sent]
     checks = [(each.worst, each.size) for each in solved]
-    checks.append(joined.certified(z, [each.prices for each in sent]))
-    worst, size = np.max(checks, axis=0)
-    return [each.line for each in sent], float(worst / size)
+    checks.append(joined.certified(z, prices, costs, quadratic=not parts.rounding))
+    return [each.line for each in sent], np.array(checks)
 
 
-def _solve(part: TreePiece, given: tuple[float, float] | None, store: Store) -> _Solved:
-    """Solve and store a part whose root has a total, relative to an integer, or is published."""
+def _solve(
+    parts: _Parts, part: TreePiece, given: tuple[float, float] | None, solve: Solve
+) -> _Solved:
+    """Solve a part whose root has a total, relative to an integer, or is published."""
     if given is None:
         task, _ = _prepared(part)
         fixed = loose = task
@@ -420,8 +496,8 @@ def _solve(part: TreePiece, given: tuple[float, float] | None, store: Store) -> 
         forest = task.links.forest
         rootless = forest._replace(is_root=np.zeros_like(forest.is_root))
         loose = replace(task, links=replace(task.links, forest=rootless))
-    z = solve_l2(fixed)
-    stiffness, best = _refined(fixed, z)
-    worst, size, (below, above) = certified(loose, z, loose.squares, quadratic=True)
-    store(part, task.released(z))
-    return _Solved((stiffness, best + shift), (float(below[0]), float(above[0])), worst, size)
+    z, (stiffness, best) = solve(part, fixed)
+    quadratic = not parts.rounding
+    worst, size, prices = certified(loose, z, parts.costs(loose), quadratic=quadratic)
+    below, above = (float(each[0]) for each in prices)
+    return _Solved((stiffness, best + shift), (below, above), worst, size)

@@ -67,7 +67,7 @@ def solve_l1(task: Task, words: Words = NO_WORDS) -> FloatArray:
     else:
         b0 = b1 = task.y
         mid = np.zeros_like(b0)
-    return _least(task, Costs(b0, b1, mid, weight), task.prefer, words)
+    return least_cost(task, Costs(b0, b1, mid, weight), task.prefer, words)
 
 
 def tie_grid(z: FloatArray) -> float:
@@ -87,13 +87,18 @@ def round_whole(task: Task, z: FloatArray, words: Words) -> FloatArray:
     tied; the children that then get a unit are chosen uniformly at random, never by position.
     """
     grid = tie_grid(z)
-    b0 = np.floor(z + 0.5 * grid)
-    part = np.rint((z - b0) / grid) * grid
-    b1 = np.where(part > 0, b0 + 1.0, b0)
-    return _least(task, Costs(b0, b1, 1.0 - 2.0 * part, np.ones_like(z)), b0 + part, words)
+    y = np.rint(z / grid) * grid
+    return least_cost(task, changes(y, np.ones_like(y)), y, words)
 
 
-def _least(task: Task, costs: Costs, prefer: FloatArray, words: Words) -> FloatArray:
+def changes(y: FloatArray, weight: FloatArray) -> Costs:
+    """Return the costs ``weight * abs(z - y)`` of integers z, linear between integers."""
+    b0 = np.floor(y)
+    part = y - b0
+    return Costs(b0, np.where(part > 0, b0 + 1.0, b0), (1.0 - 2.0 * part) * weight, weight)
+
+
+def least_cost(task: Task, costs: Costs, prefer: FloatArray, words: Words) -> FloatArray:
     """The point of least cost, linear in pieces, checked to be optimal."""
     z = _run(task, costs, prefer, words, quadratic=False)
     check_optimal(task, z, costs, quadratic=False)
