@@ -62,3 +62,31 @@ def random_cut(seed, most=14, weights="plain", largest=30):
     weight = rng.choice(WEIGHTS[weights], n)
     level = int(rng.integers(0, tree.depth - 1))
     return CutProblem(tree, y, invariant, weight, level, kind < 3)
+
+
+def scaled_cut(seed):
+    """Return a random problem whose counts, noise, weights and bounds differ by many powers of 10.
+
+    Up to 29 nodes; often most of them are not measured.
+    """
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 30))
+    further = (
+        -1 if rng.random() < 0.05 else int(rng.integers(max(0, i - 6), i)) for i in range(2, n)
+    )
+    tree = cg.Tree.from_parents([-1, 0, *further])
+    sizes = 10.0 ** rng.uniform(-1, rng.choice([2, 4, 6]), tree.leaves.size)
+    x = tree.roll_up(sizes.astype(np.int64))
+    noisy = rng.random(n) < rng.random()
+    y = x + np.where(noisy, rng.normal(0, 1, n) * 10.0 ** rng.uniform(-1, 5, n), 0.0)
+    pinned = rng.random(n) < rng.choice([0.0, 0.1, 0.3])
+    y = np.where(pinned, x, y)
+    weight = 10.0 ** rng.uniform(-rng.choice([0, 2, 6, 12]), 0, n)
+    weight *= rng.random(n) < rng.choice([0.2, 0.5, 1.0])
+    slack = 10.0 ** rng.uniform(-1, 5, (2, n)) * (rng.random((2, n)) < 0.8)
+    slack[rng.random((2, n)) < rng.random((2, 1))] = np.inf
+    invariant = cg.consistent(tree) & cg.bounds(x - slack[0], x + slack[1])
+    if pinned.any():
+        invariant = invariant & cg.exactly(np.flatnonzero(pinned))
+    level = int(rng.integers(0, tree.depth - 1))
+    return CutProblem(tree, y, invariant, weight, level, bounded=True)

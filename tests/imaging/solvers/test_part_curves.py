@@ -16,7 +16,7 @@ from congenial.imaging.closest_in_parts import project_by_parts
 from congenial.imaging.solvers import part_curves
 from congenial.imaging.solvers.part_curves import TreePiece, solve_parts
 from congenial.invariants.written import resolve_invariant
-from support.cut_problems import random_cut
+from support.cut_problems import random_cut, scaled_cut
 from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
@@ -68,6 +68,11 @@ def test_thousands_of_points_are_those_of_two_passes(weights, short_curves, two_
     for seed in range(1000):
         problem = random_cut(seed, 25, weights)
         compare(problem, rounding(problem))
+
+
+@for_each_seed(3000)
+def test_numbers_of_very_different_size(seed, short_curves, two_passes):
+    compare(scaled_cut(seed), 1e-9)
 
 
 @for_each_seed(200)

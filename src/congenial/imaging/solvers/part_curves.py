@@ -56,7 +56,7 @@ from congenial.types import BoolArray, FloatArray, IntArray, Words
 POINTS = 2**20
 FEWEST = 64
 # Most rounds in which parts and the top are solved again, with the values at a bound fixed.
-_MOST_ROUNDS = 20
+_MOST_ROUNDS = 8
 # Change of the top between two of these rounds, relative to the largest number, that is rounding.
 SETTLED = 2.0**-44
 _NO_SUMS: FloatArray = np.zeros(0)
@@ -98,10 +98,13 @@ class _Curve:
         part might prefer another of them.
         """
         prices, totals = self.points
-        i, j = np.searchsorted(totals, total), np.searchsorted(totals, total, side="right")
+        # a total that misses a point by rounding is at that point
+        slack = TOLERANCE * max(1.0, abs(total))
+        i = int(np.searchsorted(totals, total - slack))
+        j = int(np.searchsorted(totals, total + slack, side="right"))
         between = i == j and 0 < i < totals.size and prices[i - 1] < prices[i]
         if between:
-            ends = range(int(i), int(i) + 1)
+            ends = range(i, i + 1)
         else:
             low, high = prices[min(i, totals.size - 1)], prices[max(j - 1, 0)]
             first = int(np.searchsorted(prices, min(low, high)))
@@ -169,27 +172,36 @@ def solve_parts(top: TreePiece, roots: IntArray, fetch: Fetch, store: Store) -> 
 
     def solve(part: TreePiece, task: Task) -> tuple[FloatArray, tuple[float, float]]:
         z = solve_l2(task)
-        line = _refined(task, z)
         store(part, task.released(z))
-        return z, line
+        # the total is a rounded number of the top, so that values at a bound may miss it by as much
+        slack = SETTLED * max(size, task.size, float(np.abs(z).max()))
+        at_lo, at_hi = z <= task.lo + slack, z >= task.hi - slack
+        return z, _refined(task, np.where(at_lo, task.lo, np.where(at_hi, task.hi, z)))
 
     free = np.flatnonzero(~top.resolved.pinned[roots])
-    off = np.inf
+    off, size = np.inf, 1.0
     # as in `solve_l2`, bounds far from every value are first left out of the curves
     for everything in (False, True):
         parts = _Parts(fetch, free, everything=everything)
         joined = _join(top, roots[free], [parts.message(k) for k in free.tolist()])
         z = _curved(joined, parts)
-        last = np.inf
+        kept, last = None, np.inf
         for _ in range(_MOST_ROUNDS):
+            size = max(joined.task.size, float(np.abs(z).max()))
             lines, checks = _solved(joined, z, parts, roots.size, solve)
             worst, largest = checks.max(axis=0)
             off = float(worst / largest)
             again = joined.refined(z, lines)
-            size = max(joined.task.size, float(np.abs(z).max()))
             change = float(np.abs(again - z).max()) / size
-            if off <= TOLERANCE and (change <= SETTLED or change >= 0.5 * last):
-                return joined.task.released(z)
+            if off <= TOLERANCE:
+                if change <= SETTLED or change >= 0.5 * last or z is kept:
+                    return joined.task.released(z)
+                kept = z
+            elif kept is not None:  # the earlier point was better: solve there again
+                z = kept
+                continue
+            elif not everything:  # a far bound binds
+                break
             z, last = again, change
     raise missed(off)
 
@@ -322,7 +334,7 @@ def _line(task: Task) -> tuple[float, float] | None:
 
 
 def _refined(task: Task, z: FloatArray) -> tuple[float, float]:
-    """Refine a solution of a part in place; return the stiffness and the best total."""
+    """Return the stiffness and the best total of a part, with the values at a bound fixed."""
     stiff, best = refine(task.links.forest, task.y, task.weight, task.lo, task.hi, z)
     return float(stiff[0]), float(best[0])
 
