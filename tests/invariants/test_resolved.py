@@ -46,3 +46,16 @@ def test_the_only_unknown_of_a_sum_is_determined():
     for pins, found in (([0, 1, 2], [True] * 4), ([1, 2], [False, True, True, False])):
         resolved = resolve_invariant(cg.consistent(TREE) & cg.exactly(pins), 4, TREE)
         assert resolved.determined.tolist() == found
+
+
+def test_pins_and_bounds_of_some_nodes():
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2])
+    invariant = cg.consistent(tree) & cg.bounds(hi=np.arange(6.0)) & cg.exactly([1, 5])
+    resolved = resolve_invariant(invariant, 6, tree)
+    part = tree.split(1).part(0)
+    here = resolved.restricted(part.nodes, part.tree)
+    assert here.tree is part.tree
+    assert here.pinned.tolist() == [True, False, False]
+    assert here.hi.tolist() == [1.0, 3.0, 4.0]
+    assert not resolved.joins_parts
+    assert resolve_invariant(invariant & cg.linear([[0, 0, 0, 1, 1, 0]], [3]), 6, tree).joins_parts

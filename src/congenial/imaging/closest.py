@@ -123,14 +123,14 @@ def project(
     array = as_array("the entries of y", y)
     if array.ndim != 1 or array.size == 0:
         raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
-    resolved = resolve_invariant(invariant, array.size, _imposed(invariant), whole=integer is True)
+    resolved = resolve_invariant(invariant, array.size, imposed(invariant), whole=integer is True)
     check_feasible(resolved, invariant, whole=integer is True)
     made = Projector(resolved, checked_weights(weights, resolved.n), norm, integer, beta)
-    _check_zeros(resolved, 1.0 if weights is None else weights, array)
+    check_zeros(resolved, 1.0 if weights is None else weights, array)
     return made.apply(array, rng)
 
 
-def _check_zeros(resolved: ResolvedInvariant, weights: npt.ArrayLike, y: npt.NDArray[Any]) -> None:
+def check_zeros(resolved: ResolvedInvariant, weights: npt.ArrayLike, y: npt.NDArray[Any]) -> None:
     """Refuse roots given as 0 and published exactly, under which all entries would come to 0.
 
     Noise of standard deviation 1 / sqrt(weight) around true counts of 0 is let through: the sum of
@@ -149,7 +149,7 @@ def _check_zeros(resolved: ResolvedInvariant, weights: npt.ArrayLike, y: npt.NDA
         )
 
 
-def _imposed(invariant: Invariant) -> Tree | Workload | None:
+def imposed(invariant: Invariant) -> Tree | Workload | None:
     """The tree or workload whose names an invariant may use."""
     parts = getattr(invariant, "parts", ())
     return next((p.domain for p in parts if isinstance(p, Consistent)), None)

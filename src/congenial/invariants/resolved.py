@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.domain.nesting import Sums
-from congenial.domain.tree import Tree
+from congenial.domain.tree import Tree, at_nodes
 from congenial.domain.workload import Workload
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.invariants.implied import implied
@@ -163,6 +163,24 @@ class ResolvedInvariant:
             hi=np.broadcast_to(np.inf, self.n),
             at_least=(np.zeros((0, self.n)), np.zeros(0)),
             pairs=self.pairs[:0],
+        )
+
+    @property
+    def joins_parts(self) -> bool:
+        """Whether a condition besides the sums of the tree compares or adds up several entries."""
+        return bool(self.n_inequalities or self.pairs.size or self.equalities[1].size)
+
+    def restricted(self, nodes: IntArray, tree: Tree) -> ResolvedInvariant:
+        """Return the pins and bounds of some nodes, which are `tree`; without other conditions."""
+        nothing = np.zeros((0, nodes.size)), np.zeros(0)
+        return ResolvedInvariant(
+            n=nodes.size,
+            tree=tree,
+            pinned=at_nodes(self.pinned, nodes),
+            lo=at_nodes(self.lo, nodes),
+            hi=at_nodes(self.hi, nodes),
+            equalities=nothing,
+            at_least=nothing,
         )
 
     def in_units(self, unit: float) -> ResolvedInvariant:

@@ -62,7 +62,7 @@ def test_residuals_are_zero_at_the_optimum_only(seed):
     # a linear cost on integers has its least value at integers
     for z, own in zip(points, cost, strict=True):
         task = (False, Costs(y, y, flat, weight), lo, hi, 1e-9, z)
-        worst_sum, worst_price = certify(links, *task)
+        worst_sum, worst_price, _, _ = certify(links, *task)
         assert worst_sum == 0.0
         assert (worst_price <= 1e-9) == (own <= cost.min() + 1e-9)
     z = points[0].astype(float)

@@ -7,14 +7,21 @@ import itertools
 import numpy as np
 import pytest
 
-from congenial.kernels.projection.forest import Costs
-from congenial.kernels.projection.two_pass import solve
+from congenial.kernels.projection.forest import NO_CURVES, Costs
+from congenial.kernels.projection.two_pass import fall, rise
 from support.projection_arrays import leaf_sums, linked, random_parents, words_of
 from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
 NONE = words_of([])
+
+
+def solve(links, quadratic, costs, lo, hi, prefer, words, limit, z):
+    status, curves, sums = rise(links, quadratic, costs, lo, hi, NO_CURVES, limit)
+    if status == 0:
+        fall(links, curves, sums, prefer, words, z)
+    return status
 
 
 @for_each_seed(200)

@@ -13,7 +13,7 @@ from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import checked_counts
 from congenial.domain.tree import Tree, TreeSplit, at_nodes
 from congenial.errors import UnsupportedError
-from congenial.invariants.resolved import ResolvedInvariant, checked_draws
+from congenial.invariants.resolved import checked_draws
 from congenial.noise.additive import Additive, checked_size
 from congenial.noise.law import find_law
 from congenial.randomness import Randomness, resolve
@@ -136,8 +136,7 @@ def by_parts(whole: Conditioned, split: TreeSplit) -> ConditionedByParts:
 
     Raises UnsupportedError if an invariant joins counts other than by the sums of the tree.
     """
-    resolved = whole.resolved
-    if resolved.n_inequalities or resolved.pairs.size or resolved.equalities[1].size:
+    if whole.resolved.joins_parts:
         raise UnsupportedError(
             "an invariant compares or adds up counts of several parts; leave out linear(), "
             "at_least() and at_least_as_many(), or draw the whole tree at once."
@@ -151,14 +150,4 @@ def restricted(whole: Conditioned, nodes: IntArray, tree: Tree) -> Conditioned:
     scales = noise.spread if noise.spread.size == 1 else noise.spread[nodes]
     mechanism = Additive(find_law(noise.name)(scales), tree)
     fixed: BoolArray = whole.fixed[nodes]
-    nothing = np.zeros((0, nodes.size)), np.zeros(0)
-    here = ResolvedInvariant(
-        n=nodes.size,
-        tree=tree,
-        pinned=at_nodes(resolved.pinned, nodes),
-        lo=at_nodes(resolved.lo, nodes),
-        hi=at_nodes(resolved.hi, nodes),
-        equalities=nothing,
-        at_least=nothing,
-    )
-    return Conditioned(mechanism, here, of_tree(tree), fixed)
+    return Conditioned(mechanism, resolved.restricted(nodes, tree), of_tree(tree), fixed)

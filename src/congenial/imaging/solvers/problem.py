@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,11 @@ class Task:
     def size(self) -> float:
         """Largest finite quantity, the unit of relative errors."""
         return max(1.0, float(np.abs(self.y).max()))
+
+    @property
+    def squares(self) -> Costs:
+        """The costs ``weight / 2 * (z - y)**2`` as kernels read them."""
+        return Costs(self.y, self.y, np.zeros_like(self.y), self.weight)
 
     def released(self, z: FloatArray) -> FloatArray:
         """Return a solution on the scale of the counts, shape (n,)."""
@@ -167,18 +172,25 @@ def prepare(
     settle(links.forest, known, y, center)
     y = np.where(known, y - center, 0.0)
     lo, hi = np.where(fixed, y, lo - center), np.where(fixed, y, hi - center)
-    size = max(1.0, float(np.abs(y).max()))
-    infeasible = reach(links.forest, TOLERANCE * size, lo, hi)
+    return within_reach(Task(links, center, y, w, lo, hi, y), known, resolved)
+
+
+def within_reach(task: Task, known: npt.NDArray[np.bool_], resolved: ResolvedInvariant) -> Task:
+    """Tighten the bounds of a task, in place, to the range of each subtree; set what is preferred.
+
+    `known` nodes, shape (n,), are measured or fixed. Raises InfeasibleError if no values add up.
+    """
+    links, lo, hi = task.links, task.lo, task.hi
+    infeasible = reach(links.forest, TOLERANCE * task.size, lo, hi)
     if infeasible >= 0:
         raise InfeasibleError(
             f"the invariants on {_name(links, resolved, infeasible)} and on the nodes below it are "
             "infeasible: no values add up; relax bounds, or publish fewer counts exactly there."
         )
-    prefer = np.where(known, y, -center)
+    prefer = np.where(known, task.y, -task.center)
     # a node determined by its children prefers their sum, so that an image moves with the counts
     add_determined(links.forest, known, prefer)
-    prefer = np.where(known, y, np.clip(prefer, lo, hi))
-    return Task(links, center, y, w, lo, hi, prefer)
+    return replace(task, prefer=np.where(known, task.y, np.clip(prefer, lo, hi)))
 
 
 def _name(links: Links, resolved: ResolvedInvariant, v: int) -> str:
@@ -199,18 +211,35 @@ def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> flo
 
     Returns the worst of sums, bounds and prices; at most `TOLERANCE` for a solution.
     """
-    links, size = task.links, max(task.size, float(np.abs(z).max()))
-    slack = TOLERANCE * size
+    return float(np.divide(*certified(task, z, costs, quadratic=quadratic)[:2]))
+
+
+def certified(
+    task: Task, z: FloatArray, costs: Costs, *, quadratic: bool
+) -> tuple[float, float, tuple[FloatArray, FloatArray]]:
+    """Return a solution's worst violation, its largest number, and the prices of each subtree.
+
+    The prices, least and largest, are those at which a subtree chooses its value in `z`.
+    """
+    size = max(task.size, float(np.abs(z).max()))
     outside = float(np.maximum(task.lo - z, z - task.hi).max())
-    total, price = certify(links.forest, quadratic, costs, task.lo, task.hi, slack * 1e-2, z)
-    return float(max(outside, total, price if quadratic else price * size) / size)
+    total, price, *prices = certify(
+        task.links.forest, quadratic, costs, task.lo, task.hi, TOLERANCE * size * 1e-2, z
+    )
+    worst = float(max(outside, total, price if quadratic else price * size))
+    return worst, size, (prices[0], prices[1])
 
 
 def check_optimal(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> None:
     """Refuse a solution that violates its optimality conditions."""
     off = residual(task, z, costs, quadratic=quadratic)
     if not off <= TOLERANCE:
-        raise NumericalError(
-            f"the projection misses its optimality conditions by {off:.1e} of the largest number; "
-            "bring the weights or the bounds closer together."
-        )
+        raise missed(off)
+
+
+def missed(off: float) -> NumericalError:
+    """Return the error for a solution that violates its optimality conditions."""
+    return NumericalError(
+        f"the projection misses its optimality conditions by {off:.1e} of the largest number; "
+        "bring the weights or the bounds closer together."
+    )

@@ -10,7 +10,7 @@ from congenial.errors import UnsupportedError
 from congenial.imaging.solvers.problem import NO_WORDS, TOLERANCE, Task, check_optimal, residual
 from congenial.kernels.projection import two_pass
 from congenial.kernels.projection.check import refine
-from congenial.kernels.projection.forest import Costs
+from congenial.kernels.projection.forest import NO_CURVES, Costs, Curves
 from congenial.types import FloatArray, Words
 
 # Most points of the curves, 32 bytes each; a tree needs about its nodes times its depth.
@@ -31,22 +31,24 @@ def solve_l2(task: Task) -> FloatArray:
     then removes its rounding errors. If entries without a measurement leave a choice, they move by
     equal amounts.
     """
-    costs = Costs(task.y, task.y, np.zeros_like(task.y), task.weight)
-    # bounds far from every value seldom bind, and their large prices would cost the others digits
-    far = FAR * task.size
-    near = replace(
-        task,
-        lo=np.where(task.lo < -far, -np.inf, task.lo),
-        hi=np.where(task.hi > far, np.inf, task.hi),
-    )
-    z = task.y
-    for candidate in (near, task):
+    costs, z = task.squares, task.y
+    for candidate in (near(task), task):
         z = _run(candidate, costs, task.prefer, NO_WORDS, quadratic=True)
         refine(task.links.forest, task.y, task.weight, task.lo, task.hi, z)
         if residual(task, z, costs, quadratic=True) <= TOLERANCE:
             return z
     check_optimal(task, z, costs, quadratic=True)
     return z
+
+
+def near(task: Task) -> Task:
+    """Return the task without the bounds that are far from every value.
+
+    They seldom bind, and their large prices would cost the others digits.
+    """
+    far = FAR * task.size
+    lo, hi = task.lo, task.hi
+    return replace(task, lo=np.where(lo < -far, -np.inf, lo), hi=np.where(hi > far, np.inf, hi))
 
 
 def solve_l1(task: Task, words: Words = NO_WORDS) -> FloatArray:
@@ -65,7 +67,7 @@ def solve_l1(task: Task, words: Words = NO_WORDS) -> FloatArray:
     else:
         b0 = b1 = task.y
         mid = np.zeros_like(b0)
-    return _least(task, Costs(b0, b1, mid, weight), task.prefer, words)
+    return least_cost(task, Costs(b0, b1, mid, weight), task.prefer, words)
 
 
 def tie_grid(z: FloatArray) -> float:
@@ -85,13 +87,18 @@ def round_whole(task: Task, z: FloatArray, words: Words) -> FloatArray:
     tied; the children that then get a unit are chosen uniformly at random, never by position.
     """
     grid = tie_grid(z)
-    b0 = np.floor(z + 0.5 * grid)
-    part = np.rint((z - b0) / grid) * grid
-    b1 = np.where(part > 0, b0 + 1.0, b0)
-    return _least(task, Costs(b0, b1, 1.0 - 2.0 * part, np.ones_like(z)), b0 + part, words)
+    y = np.rint(z / grid) * grid
+    return least_cost(task, changes(y, np.ones_like(y)), y, words)
 
 
-def _least(task: Task, costs: Costs, prefer: FloatArray, words: Words) -> FloatArray:
+def changes(y: FloatArray, weight: FloatArray) -> Costs:
+    """Return the costs ``weight * abs(z - y)`` of integers z, linear between integers."""
+    b0 = np.floor(y)
+    part = y - b0
+    return Costs(b0, np.where(part > 0, b0 + 1.0, b0), (1.0 - 2.0 * part) * weight, weight)
+
+
+def least_cost(task: Task, costs: Costs, prefer: FloatArray, words: Words) -> FloatArray:
     """The point of least cost, linear in pieces, checked to be optimal."""
     z = _run(task, costs, prefer, words, quadratic=False)
     check_optimal(task, z, costs, quadratic=False)
@@ -101,14 +108,28 @@ def _least(task: Task, costs: Costs, prefer: FloatArray, words: Words) -> FloatA
 def _run(
     task: Task, costs: Costs, prefer: FloatArray, words: Words, *, quadratic: bool
 ) -> FloatArray:
-    z = np.zeros_like(task.y)
-    forest = task.links.forest
-    status = two_pass.solve(
-        forest, quadratic, costs, task.lo, task.hi, prefer, words, MOST_POINTS, z
+    return least_point(task, rise(task, costs, quadratic=quadratic), prefer, words)
+
+
+def rise(
+    task: Task, costs: Costs, given: Curves = NO_CURVES, *, quadratic: bool
+) -> tuple[Curves, Curves]:
+    """Return the curves of all nodes and those of their children; see `two_pass.rise`."""
+    status, curves, sums = two_pass.rise(
+        task.links.forest, quadratic, costs, task.lo, task.hi, given, MOST_POINTS
     )
     if status == two_pass.TOO_LARGE:
         raise UnsupportedError(
             "the projection onto bounds needs more memory than the limit, "
             f"{MOST_POINTS * 32 / 2**30:.1f} GiB; use fewer levels, or bound the leaves only."
         )
+    return curves, sums
+
+
+def least_point(
+    task: Task, curves: tuple[Curves, Curves], prefer: FloatArray, words: Words
+) -> FloatArray:
+    """Return the point of least cost, given the curves of `rise`."""
+    z = np.zeros_like(task.y)
+    two_pass.fall(task.links.forest, *curves, prefer, words, z)
     return z

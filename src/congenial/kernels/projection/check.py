@@ -98,7 +98,8 @@ def add_determined(forest, known, values):
 def refine(forest, y, weight, lo, hi, z):
     """Solve again in two passes, with the nodes at a bound fixed there (Hay et al. 2010).
 
-    This removes the rounding error of the curves. Below v, the cost is ``a / 2 * (z[v] - m)**2``.
+    This removes the rounding error of the curves. Below v, the cost is ``a / 2 * (z[v] - m)**2``;
+    returns a and m of all nodes, without a node's own cost and bounds.
     """
     starts, children, downward, is_root = forest
     n = downward.size
@@ -142,16 +143,17 @@ def refine(forest, y, weight, lo, hi, z):
             elif inner_a[v] < np.inf:
                 share = inner_a[v] / a[c]
             z[c] = min(max(m[c] + share * gap, lo[c]), hi[c])
+    return inner_a, inner_m
 
 
 @njit()
 def certify(forest, quadratic, costs, lo, hi, slack, z):
-    """Residuals of optimality of `z`: the worst error of a sum, and the worst error of a price.
+    """Residuals of optimality of `z`: the worst error of a sum, and that of a price; and prices.
 
     ``[below[v], above[v]]`` is the subdifferential of the cost of the subtree of v at z[v]: the
     prices at which the subtree chooses z[v]. `z` is optimal if and only if the intervals of the
     children of each node intersect and the interval of each root contains 0. Values within `slack`
-    of a bound or break count as on it.
+    of a bound or break count as on it. The last two results are `below` and `above`.
     """
     starts, children, downward, is_root = forest
     b0, b1, mid, weight = costs
@@ -191,4 +193,4 @@ def certify(forest, quadratic, costs, lo, hi, slack, z):
         below[v], above[v] = a, b
         if is_root[v]:
             worst_price = max(worst_price, a, -b)
-    return worst_sum, worst_price
+    return worst_sum, worst_price, below, above

@@ -1,4 +1,4 @@
-"""Records for kernels: a forest, and the costs of its values."""
+"""Records for kernels: a forest, the costs of its values, and their curves."""
 
 from __future__ import annotations
 
@@ -27,3 +27,17 @@ class Costs(NamedTuple):
     b1: np.ndarray
     mid: np.ndarray
     weight: np.ndarray
+
+
+class Curves(NamedTuple):
+    """Monotone curves of (price, value) end to end, one a node; see `curves`.
+
+    Shapes (2, k), (n, 2) and (n, 2); `NO_CURVES` has k = n = 0.
+    """
+
+    points: np.ndarray
+    at: np.ndarray
+    ray: np.ndarray
+
+
+NO_CURVES = Curves(np.zeros((2, 0)), np.zeros((0, 2), dtype=np.int64), np.zeros((0, 2)))

@@ -4,7 +4,8 @@ Benchmark row: `imaging`.
 
 Every node carries the curve of (price, value): the values that its subtree prefers when one more
 unit is worth `price` to the parent. Children share a price, so their curves add up along the price
-axis; the node's own cost and bounds add along the value axis. All arrays are per node.
+axis; the node's own cost and bounds add along the value axis. All arrays are per node. A leaf may
+have a given curve: that of a part of the tree which is worked out elsewhere.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.curves import add, inverse, span
 from congenial.kernels.projection.fill import fill
+from congenial.kernels.projection.forest import Curves
 
 OK = 0
 TOO_LARGE = 1
@@ -72,35 +74,42 @@ def _own_linear(out, b0, b1, mid, weight, lo, hi):
 
 
 @njit()
-def solve(forest, quadratic, costs, lo, hi, prefer, words, limit, z):
-    """Fill `z` with the minimiser of the summed costs over the tree.
+def rise(forest, quadratic, costs, lo, hi, given, limit):
+    """Return a status, the curve of each node, and the summed curve of each node's children.
 
-    Among equally good values, each node takes the closest to `prefer`. If `words` is not empty (one
-    uint64 for each node), values are integers and words break the remaining ties. `limit` bounds
-    the number of points kept.
+    Abscissae of the sums are values, so that their rays are those of the inverse. A leaf that has
+    points in `given` has that curve, and no cost or bounds of its own. `limit` bounds the number
+    of points kept.
     """
-    starts, children, downward, is_root = forest
+    starts, children, downward, _ = forest
     b0, b1, mid, weight = costs
     n = downward.size
-    whole = words.size > 0
     points, at, ray = np.empty((2, 4 * n)), np.zeros((n, 2), dtype=np.int64), np.zeros((n, 2))
     # the children's summed curves, with values as abscissae
     sums, sum_at, sum_ray = np.empty_like(points), np.zeros_like(at), np.zeros_like(ray)
     own, own_at, own_ray = np.empty((2, 8)), np.zeros((1, 2), dtype=np.int64), np.empty((1, 2))
-    used, sums_used = 0, 0
+    used, sums_used, status = 0, 0, OK
     for step in range(n - 1, -1, -1):
         v = downward[step]
+        first, last = starts[v], starts[v + 1]
+        if given.at.shape[0] > 0 and given.at[v, 1] > given.at[v, 0]:
+            points = _grown(points, used + given.at[v, 1] - given.at[v, 0])
+            at[v, 0] = used
+            used = _copied(given.points, given.at[v, 0], given.at[v, 1], points, used)
+            at[v, 1] = used
+            ray[v, 0], ray[v, 1] = given.ray[v, 0], given.ray[v, 1]
+            continue
         if quadratic:
             k, left, right = _own_quadratic(own, b0[v], weight[v], lo[v], hi[v])
         else:
             k, left, right = _own_linear(own, b0[v], b1[v], mid[v], weight[v], lo[v], hi[v])
-        first, last = starts[v], starts[v + 1]
         if last > first:
             size = 0
             for c in children[first:last]:
                 size += at[c, 1] - at[c, 0]
             if sums_used + used + 2 * size > limit:
-                return TOO_LARGE
+                status = TOO_LARGE
+                break
             sums = _grown(sums, sums_used + size)
             end, l, r = _sum_children(children[first:last], points, at, ray, size, sums, sums_used)
             sum_at[v, 0], sum_at[v, 1] = sums_used, end
@@ -118,6 +127,20 @@ def solve(forest, quadratic, costs, lo, hi, prefer, words, limit, z):
             used = _copied(own, 0, k, points, used)
         at[v, 1] = used
         ray[v, 0], ray[v, 1] = inverse(left), inverse(right)
+    return status, Curves(points, at, ray), Curves(sums, sum_at, sum_ray)
+
+
+@njit()
+def fall(forest, curves, sums, prefer, words, z):
+    """Fill `z` with the minimiser of the summed costs over the tree; curves are those of `rise`.
+
+    Among equally good values, each node takes the closest to `prefer`. If `words` is not empty (one
+    uint64 for each node), values are integers and words break the remaining ties.
+    """
+    starts, children, downward, is_root = forest
+    points, at, ray = curves
+    n = downward.size
+    whole = words.size > 0
     low, high = np.empty(n), np.empty(n)
     for step in range(n):
         v = downward[step]
@@ -127,12 +150,11 @@ def solve(forest, quadratic, costs, lo, hi, prefer, words, limit, z):
         first, last = starts[v], starts[v + 1]
         if last == first:
             continue
-        a, b = span(VALUE, sums, sum_at, sum_ray, v, z[v])
+        a, b = span(VALUE, sums.points, sums.at, sums.ray, v, z[v])
         price = _middle(a, b)
         for c in children[first:last]:
             low[c], high[c] = span(PRICE, points, at, ray, c, price)
         fill(children[first:last], z[v], low, high, prefer, words, z)
-    return OK
 
 
 @njit(inner=True)
