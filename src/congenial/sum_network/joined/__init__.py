@@ -1,6 +1,6 @@
 """A tree of sums that is cut into a top and parts, whose tables are never in memory together.
 
-`join` fills the tables of each part, keeps the message of the sum below its root, and fills the
+`SplitSums` does all of it for a tree in memory, by the other functions. `join` fills the tables of each part, keeps the message of the sum below its root, and fills the
 tables of the top, in which messages are weights. Draws begin in the top; `draw_part` fills the
 tables of a part again and draws what is below its root.
 """
@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from congenial.sum_network.joined.part_tables import PartSums as PartSums
     from congenial.sum_network.joined.part_tables import draw_part as draw_part
     from congenial.sum_network.joined.part_tables import message_of as message_of
+    from congenial.sum_network.joined.split_sums import SplitSums as SplitSums
     from congenial.sum_network.joined.top_tables import Joined as Joined
     from congenial.sum_network.joined.top_tables import join as join
     from congenial.sum_network.weights import PartMessage as PartMessage
 
 _HOME = {
     "sum_network.joined.part_tables": "CHANGED Outside PartSums draw_part message_of",
+    "sum_network.joined.split_sums": "SplitSums",
     "sum_network.joined.top_tables": "Joined join",
     "sum_network.weights": "PartMessage",
 }
