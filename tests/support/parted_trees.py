@@ -106,3 +106,19 @@ def measured_parted(seed, most, *, scales=SCALES, mean=(0.0, 0.3, 2.0, 20.0), un
         scale = np.where((source.random(n) < unmeasured) & (tree.level != level), np.inf, scale)
         scale[0] = 1.0
     return y, cg.Additive(law(scale), tree), invariant, level
+
+
+def measured_wide(parts, blocks, *, exact, scale=13.0):
+    """Return (y, noise, invariant) of many small counts whose noise is far larger."""
+    source = np.random.default_rng(1)
+    blocks = np.maximum(source.poisson(blocks, parts), 2)
+    first = parts + 1 + blocks.sum()
+    above = np.repeat(np.arange(1, parts + 1), blocks), np.repeat(np.arange(parts + 1, first), 16)
+    tree = cg.Tree.from_parents(np.concatenate(([-1], np.zeros(parts, dtype=int), *above)))
+    size = tree.leaves.size
+    x = tree.roll_up(np.where(source.random(size) < 0.1, source.poisson(20, size), 0))
+    noisy = cg.Additive(cg.DiscreteLaplace(scale), tree)
+    y, invariant = noisy.sample(x, rng=cg.seeded(1)).copy(), cg.consistent(tree) & cg.nonnegative()
+    if exact:
+        y[0], invariant = x[0], invariant & cg.exactly([0])
+    return y, noisy, invariant

@@ -19,10 +19,10 @@ from congenial.kernels.numerics import laws
 from congenial.sum_network import Unary
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Rounds that any tree has, rounds times variables that a small one has if it needs them, and the
+# Most rounds of a large tree and of a small one, whose rounds times variables are limited; and the
 # move of a sum, in deviations, below which rounds stop. The top of a tree in parts needs hundreds:
 # its steps are short while the messages of its parts are far from their places.
-_ROUNDS, _WORK, _STILL = 40, 4_000_000, 0.3
+_ROUNDS, _MOST, _WORK, _STILL = 40, 400, 4_000_000, 0.3
 # Least variance of a sum.
 _LEAST = 1e-3
 # Largest step in one round: its product with the deviation of a member, which limits by how much
@@ -98,7 +98,7 @@ def settle(shape: Shape, leaves: Leaves, unary: Unary, start: float) -> Settled:
     Only the first of equal families gets a tilt of its own.
     """
     rounds = _Rounds(shape, leaves, unary, start)
-    for _ in range(max(_ROUNDS, _WORK // shape.code.size)):
+    for _ in range(max(_ROUNDS, min(_MOST, _WORK // shape.code.size))):
         rounds.pass_up()
         moved = rounds.pass_down()
         if moved < _STILL or not math.isfinite(moved):
