@@ -1,4 +1,4 @@
-"""`posterior_by_parts(y, M, C, level)`: the law of the true counts of a tree, drawn part by part."""
+"""`posterior_by_parts(y, M, C, level)`: the law of the true counts, drawn part by part."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class PosteriorByParts:
     def sums(self) -> SplitSums:
         """The sums of counts, and the weights of their measurements."""
 
-        def weights_of(nodes: IntArray, tree: Tree) -> SharedUnary:
+        def weights_of(nodes: IntArray, _: Tree) -> SharedUnary:
             return share_unary(self.problem.unary(self._center, nodes))
 
         return SplitSums(self.split, weights_of, self.error_bound)

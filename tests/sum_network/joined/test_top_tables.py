@@ -54,7 +54,7 @@ def test_messages_that_do_not_reach_are_asked_for_again_or_refused(monkeypatch):
     monkeypatch.setattr(top_tables, "_SETTLED", 1)
     for x, parted in again:
         with pytest.raises(NumericalError, match="error bound"):
-            parted.sums(x).joined
+            parted.sample(x)
 
 
 def test_messages_are_short():

@@ -1,8 +1,8 @@
 """A tree of sums that is cut into a top and parts, whose tables are never in memory together.
 
-`SplitSums` does all of it for a tree in memory, by the other functions. `join` fills the tables of each part, keeps the message of the sum below its root, and fills the
+`join` fills the tables of each part, keeps the message of the sum below its root, and fills the
 tables of the top, in which messages are weights. Draws begin in the top; `draw_part` fills the
-tables of a part again and draws what is below its root.
+tables of a part again and draws what is below its root. `SplitSums` does all of it for a `Tree`.
 """
 
 from __future__ import annotations
