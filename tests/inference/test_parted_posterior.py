@@ -9,7 +9,7 @@ import pytest
 
 import congenial as cg
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
-from congenial.inference.parted import posterior_by_parts
+from congenial.inference.parted_posterior import posterior_by_parts
 from congenial.sum_network.joined import split_sums
 from support.bounded_trees import p_values
 from support.enumeration import Law
