@@ -19,11 +19,8 @@ from congenial.kernels.numerics import laws
 from congenial.sum_network import Unary
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Most rounds, and the move of a sum, in deviations, below which they stop. While steps are as long
-# as they may be, a small tree has more rounds: the top of a tree in parts needs hundreds where the
-# messages of its parts are far from their places. Its rounds times variables are limited.
-_ROUNDS, _STILL = 40, 0.3
-_MOST, _WORK = 400, 4_000_000
+# Most rounds, and the move of a sum, in deviations, below which they stop.
+_ROUNDS, _STILL = 400, 0.3
 # Least variance of a sum.
 _LEAST = 1e-3
 # Largest step in one round: its product with the deviation of a member, which limits by how much
@@ -99,10 +96,10 @@ def settle(shape: Shape, leaves: Leaves, unary: Unary, start: float) -> Settled:
     Only the first of equal families gets a tilt of its own.
     """
     rounds = _Rounds(shape, leaves, unary, start)
-    for done in range(1, max(_ROUNDS, min(_MOST, _WORK // shape.code.size)) + 1):
+    for _ in range(_ROUNDS):
         rounds.pass_up()
         moved = rounds.pass_down()
-        if moved < _STILL or not math.isfinite(moved) or (done >= _ROUNDS and not rounds.far):
+        if moved < _STILL or not math.isfinite(moved):
             break
     of_sum = rounds.own_mean, rounds.own_variance
     return Settled(rounds.theta, of_sum, (rounds.mean, rounds.variance))
@@ -136,7 +133,6 @@ class _Rounds:
         self.pole = self._poles()
         # the last distance of each sum from its wanted mean, and the share of its steps
         self.last, self.damp = np.zeros(m), np.ones(m)
-        self.far = False  # whether the last step of a sum was as long as it may be
         # families whose moments are out of date, and moves of the tilt above since they were found
         self.stale, self.drift = np.ones(m, dtype=np.bool_), np.zeros(m)
 
@@ -194,7 +190,7 @@ class _Rounds:
         Distances are in deviations.
         """
         of_leaves, wanted, moved = self.shape.of_leaves, self.mean.copy(), 0.0
-        change, self.far = np.zeros(self.theta.size), False
+        change = np.zeros(self.theta.size)
         for of, (family, members, _) in zip(self.levels, self.below, strict=True):
             spread = np.sqrt(self.own_variance[of])
             aim = np.where(self.held[of], wanted[self.owner[of]], 0.0)
@@ -204,7 +200,6 @@ class _Rounds:
             self.damp[of] = np.where(back, 0.5 * damp, np.minimum(_GROW * damp, 1.0))
             self.last[of] = off
             most = _STEP * np.sqrt(self.shape.size[of])
-            self.far |= bool((np.abs(off) > most).any())
             step = self.damp[of] * np.clip(off, -most, most) / spread
             # families of leaves that are near are left as they are
             step[of_leaves[of] & (np.abs(off) < _NEAR)] = 0.0
