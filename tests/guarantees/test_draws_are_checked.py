@@ -101,6 +101,15 @@ def test_counts_of_a_posterior_are_checked(prior, ask, monkeypatch):
         asked(rng=cg.seeded(1))
 
 
+def test_counts_of_a_posterior_by_parts_are_checked(monkeypatch):
+    known = cg.consistent(DEEP) & cg.nonnegative()
+    found = cg.inference.posterior_by_parts(DEEP_X, ON_DEEP, known, 1)
+    assert DEEP.is_consistent(found.sample(rng=cg.seeded(1)))
+    deny(monkeypatch)
+    with pytest.raises(NumericalError, match="a draw breaks an invariant"):
+        found.sample(rng=cg.seeded(1))
+
+
 def test_every_class_that_samples_is_among_them():
     """A new sampler needs a row above, or a reason here."""
     sampling = set()
@@ -122,6 +131,7 @@ def test_every_class_that_samples_is_among_them():
         "Laws",
         "Unconstrained",  # noise alone, to compare with
         "Posterior",  # above
+        "PosteriorByParts",
     }
     protocols = {kind.__name__ for kind in sampling if getattr(kind, "_is_protocol", False)}
     assert {kind.__name__ for kind in sampling} - protocols - without <= covered

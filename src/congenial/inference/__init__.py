@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from congenial.inference.inversion import inverted_intervals as inverted_intervals
     from congenial.inference.likelihood import log_likelihood as log_likelihood
     from congenial.inference.likelihood import log_likelihood_gradient as log_likelihood_gradient
+    from congenial.inference.parted_posterior import posterior_by_parts as posterior_by_parts
     from congenial.inference.posteriors import Estimate as Estimate
     from congenial.inference.posteriors import Posterior as Posterior
     from congenial.inference.priors import Prior as Prior
@@ -30,6 +31,7 @@ _HOME = {
     "inference.error_law": "error_margin_of_sum error_margins simultaneous_error_margins",
     "inference.inversion": "inverted_intervals",
     "inference.likelihood": "log_likelihood log_likelihood_gradient",
+    "inference.parted_posterior": "posterior_by_parts",
     "inference.posteriors": "Estimate Posterior",
     "inference.priors": "Prior",
     "releases.measurements": "Measurements read_measurements",

@@ -15,7 +15,7 @@ from congenial.inference.priors import Prior
 from congenial.inference.splits.messages import Evidence, Summaries
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
-from congenial.sum_network import SharedUnary, Tables
+from congenial.sum_network import Tables, share_unary
 from congenial.types import FloatArray, IntArray
 
 NO_EVIDENCE = "a flat prior gives no evidence; give a prior of the counts."
@@ -75,10 +75,11 @@ class NetworkLaw:
 
     def _prepare(self, *, compose: bool) -> tuple[Tables, IntArray]:
         forest = sum_network.of_tree(self.problem.tree)
-        weights, center = self.problem.weights(self.prior)
         if self.prior is not None:
+            weights, center = self.problem.weights(self.prior)
             return sum_network.fill(sum_network.compile(forest, weights)), center
-        flat = SharedUnary(weights.unary, weights.code)
+        center = self.problem.around(np.zeros(self.problem.tree.leaves.size))
+        flat = share_unary(self.problem.unary(center))
         if not sum_network.is_proper(forest, flat):
             raise UnsupportedError(
                 "some counts are not determined by measurements, so a flat prior gives no "

@@ -70,29 +70,32 @@ class Problem:
         values = np.clip(values, self.lo[leaf], self.hi[leaf])
         return np.asarray(self.tree.roll_up(values.astype(np.int64)), dtype=np.int64)
 
-    def weights(self, prior: Prior | None) -> tuple[PriorWeights, IntArray]:
+    def weights(self, prior: Prior) -> tuple[PriorWeights, IntArray]:
         """Return every node's weight, and the tree of counts at the weights' zero."""
         tree, n = self.tree, len(self.tree)
         leaf = tree.leaves
         a, b, zero = np.full(n, -1.0), np.zeros(n), np.zeros(n)
         lo = self.lo.copy()
-        guess = np.zeros(leaf.size)
-        if prior is not None:
-            a[leaf], b[leaf] = prior.panjer(leaf.size)
-            zero[leaf] = prior.log_zero(leaf.size)
-            guess = np.broadcast_to(prior.mean, leaf.shape)
-            lo[leaf] = np.maximum(lo[leaf], 0.0)
+        a[leaf], b[leaf] = prior.panjer(leaf.size)
+        zero[leaf] = prior.log_zero(leaf.size)
+        lo[leaf] = np.maximum(lo[leaf], 0.0)
         a[self.pinned] = -1.0
         zero[self.pinned] = 0.0
-        center = self.around(guess)
-        kind = np.where(self.measured, self.mechanism.noise.kind, laws.FLAT).astype(np.int64)
-        # the kind is irrelevant for a single value
-        kind[self.pinned] = laws.LAPLACE
-        scale = np.where(self.measured & ~self.pinned, self.mechanism.scales, 1.0)
-        low, high = lo - center, self.hi - center
-        mode = np.where(self.measured | self.pinned, (self.y - center).astype(np.float64), 0.0)
-        unary = Unary(kind, scale, mode, low, high)
+        center = self.around(np.broadcast_to(prior.mean, leaf.shape))
+        unary = replace(self, lo=lo).unary(center)
         return share_priors(unary, a, b, center.astype(np.float64), zero), center
+
+    def unary(self, center: IntArray, nodes: IntArray | slice = slice(None)) -> Unary:
+        """Return the weights of some nodes under a flat prior, whose zero is at `center`."""
+        center, measured, pinned = center[nodes], self.measured[nodes], self.pinned[nodes]
+        noise = self.mechanism.noise
+        spread = noise.spread if noise.spread.size == 1 else noise.spread[nodes]
+        kind = np.where(measured, noise.kind, laws.FLAT).astype(np.int64)
+        # the kind is irrelevant for a single value
+        kind[pinned] = laws.LAPLACE
+        scale = np.where(measured, spread, 1.0)
+        mode = np.where(measured | pinned, (self.y[nodes] - center).astype(np.float64), 0.0)
+        return Unary(kind, scale, mode, self.lo[nodes] - center, self.hi[nodes] - center)
 
     def checked(self, drawn: IntArray, prior: Prior | DirichletTree | None) -> IntArray:
         """Return trees of counts, shape (..., n), after a check that they satisfy the invariant."""

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.weights import SharedUnary as SharedUnary
     from congenial.sum_network.weights import Unary as Unary
     from congenial.sum_network.weights import share_noise as share_noise
+    from congenial.sum_network.weights import share_unary as share_unary
     from congenial.sum_network.windows import IMPROPER as IMPROPER
     from congenial.sum_network.windows import check_proper as check_proper
     from congenial.sum_network.windows import is_proper as is_proper
@@ -59,7 +60,7 @@ _HOME = {
     "sum_network.freed": "Freed",
     "sum_network.marginals": "Summaries interval_and_reach marginal reaches summaries",
     "sum_network.tables": "ERROR_LIMIT Tables error_limit",
-    "sum_network.weights": "SharedUnary Unary share_noise",
+    "sum_network.weights": "SharedUnary Unary share_noise share_unary",
     "sum_network.windows": "IMPROPER check_proper is_proper",
 }
 

@@ -101,6 +101,12 @@ class SharedUnary:
         return self.unary.at(self.code)
 
 
+def share_unary(unary: Unary) -> SharedUnary:
+    """List the weights of all variables, each once."""
+    code, first = alike((unary.kind, unary.scale, unary.center, unary.lo, unary.hi))
+    return SharedUnary(unary.at(first), code)
+
+
 def share_noise(
     kind: int,
     scale: FloatArray,

@@ -8,7 +8,7 @@ import pytest
 import congenial as cg
 from congenial.conditioning.laws import by_parts as parts
 from congenial.conditioning.parted import condition_by_parts
-from congenial.errors import InvariantError, NumericalError
+from congenial.errors import InvariantError
 from congenial.sum_network.joined import top_tables
 from support.bounded_trees import p_values
 from support.enumeration import enumerate_law, rows_of
@@ -19,7 +19,7 @@ from support.parted_trees import biased_parted, random_parted
 def test_the_normalizer_is_that_of_the_whole_on_hundreds_of_trees():
     for seed in range(300):
         _, x, whole, parted = random_parted(seed, 40)
-        joined = parted.joined(x)
+        joined = parted.sums(x).joined
         assert joined.error <= parted.error_bound == 1e-9
         got = joined.tables.log_sum() + whole.log_mode
         # truncation takes at most the stated error from the sum
@@ -31,7 +31,7 @@ def test_noise_that_is_pressed_against_bounds_needs_windows_placed_by_the_top():
     rounds = 0
     for seed in range(200):
         _, x, whole, parted = biased_parted(seed)
-        joined = parted.joined(x)
+        joined = parted.sums(x).joined
         assert joined.error <= 1e-9
         got = joined.tables.log_sum() + whole.log_mode
         assert abs(got - whole.log_normalizer(x)) < joined.error + 1e-11, seed
@@ -64,7 +64,7 @@ def test_probabilities_of_all_tops_are_those_of_enumeration():
     for seed in range(120):
         tree, x, whole, parted = random_parted(seed, 8, scales=(0.3, 0.6, 1.0))
         law, split = enumerated(tree, whole, x), parted.split
-        joined = parted.joined(x)
+        joined = parted.sums(x).joined
         keys, at = np.unique(law.states[:, split.nodes], axis=0, return_inverse=True)
         want = np.bincount(at.ravel(), weights=law.probabilities)
         noise = keys - x[split.nodes]
@@ -132,38 +132,3 @@ def test_counts_outside_the_invariant_are_refused():
     parted = condition_by_parts(noisy, cg.consistent(tree) & cg.nonnegative(), 1)
     with pytest.raises(InvariantError):
         parted.sample(np.array([1, 2, -1, 1, 1]))
-
-
-def test_one_part_at_a_time_is_filled(monkeypatch):
-    _, x, _, parted = random_parted(2, 40)
-    whole = parts.PartSums
-    sizes = []
-
-    def seen(forest, weights, limit):
-        sizes.append(forest.n)
-        return whole(forest, weights, limit)
-
-    monkeypatch.setattr(parts, "PartSums", seen)
-    parted.sample(x, rng=cg.seeded(1))
-    own = [len(part.tree) for part in parted.split.parts()]
-    times, rest = divmod(len(sizes), len(own))
-    # for their places, then for their messages, and once for the draws
-    assert rest == 0
-    assert times > 2
-    assert sizes == own * times
-
-
-def test_a_part_whose_counts_change_is_not_drawn(monkeypatch):
-    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
-    noisy = cg.Additive(cg.DiscreteLaplace(1.0), tree)
-    parted = condition_by_parts(noisy, cg.consistent(tree) & cg.nonnegative(), 1)
-    x, calls = np.array([3, 2, 1, 1, 1]), []
-    part = parts.ConditionedByParts._part
-
-    def other(self, number, counts):
-        calls.append(number)
-        return part(self, number, counts if len(calls) == 1 else counts - [0, 0, 0, 1, -1])
-
-    monkeypatch.setattr(parts.ConditionedByParts, "_part", other)
-    with pytest.raises(NumericalError, match="changed"):
-        parted.sample(x)

@@ -36,7 +36,7 @@ def test_the_normalizer_is_that_of_the_whole(make, room, seeds, divided, monkeyp
     monkeypatch.setattr(part_messages, "_ROOM", room)
     for seed in range(seeds):
         _, x, whole, parted = make(seed)
-        joined = parted.joined(x)
+        joined = parted.sums(x).joined
         assert joined.error <= parted.error_bound
         got = joined.tables.log_sum() + whole.log_mode
         # truncation takes at most the stated error from the sum

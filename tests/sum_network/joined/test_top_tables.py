@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,23 +11,13 @@ import congenial as cg
 from congenial.conditioning.parted import condition_by_parts
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.sum_network.families import family_sums
-from congenial.sum_network.joined import PartSums, join, message_of, top_tables
+from congenial.sum_network.joined import message_of, split_sums, top_tables
 from support.parted_trees import biased_parted, random_parted
 
 
 def joined_within(parted, x, limit):
     """Join the tables of a mechanism that may lose `limit`."""
-    split = parted.split
-
-    def messages_of(outsides):
-        return [message_of(fetch(number), outside) for number, outside in enumerate(outsides)]
-
-    def fetch(number):
-        part = parted._part(number, x)
-        return PartSums(part.forest, part.weights, part.limit * limit / parted.error_bound)
-
-    top = parted._top
-    return join(top.forest, top.own_weights(x[split.nodes]), split.roots, messages_of, limit)
+    return replace(parted.sums(x), limit=limit).joined
 
 
 @pytest.mark.parametrize("wide", [False, True])
@@ -55,14 +47,14 @@ def test_messages_that_do_not_reach_are_asked_for_again_or_refused(monkeypatch):
     again = []
     for seed in range(60):
         _, x, _, parted = biased_parted(seed)
-        if parted.joined(x).outsides[0].share < top_tables.SHARE:
+        if parted.sums(x).joined.outsides[0].share < top_tables.SHARE:
             again.append((x, parted))
     assert again
     monkeypatch.setattr(top_tables, "_ROUNDS", 1)
     monkeypatch.setattr(top_tables, "_SETTLED", 1)
     for x, parted in again:
         with pytest.raises(NumericalError, match="error bound"):
-            parted.joined(x)
+            parted.sample(x)
 
 
 def test_messages_are_short():
@@ -70,7 +62,7 @@ def test_messages_are_short():
     x = tree.roll_up(np.zeros(800, dtype=int))
     invariant = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
     parted = condition_by_parts(cg.Additive(cg.DiscreteLaplace(2.0), tree), invariant, 1)
-    assert sum(sent.table.size for sent in parted.joined(x).messages) < 1000
+    assert sum(sent.table.size for sent in parted.sums(x).joined.messages) < 1000
 
 
 def test_a_part_without_a_law_is_refused():
@@ -82,7 +74,7 @@ def test_a_part_without_a_law_is_refused():
         parted.sample(np.zeros(7, dtype=int))
 
 
-def test_tables_of_uneven_parts_under_wide_noise_are_filled_once_for_messages():
+def test_tables_of_uneven_parts_under_wide_noise_are_filled_once_for_messages(monkeypatch):
     # Parts with few people drift by hundreds of deviations; messages placed by other messages came
     # to rest after four rounds of tables, or never for counties of a whole state.
     rng, parents, counts = np.random.default_rng(1), [np.array([-1]), np.zeros(12, dtype=int)], []
@@ -96,14 +88,15 @@ def test_tables_of_uneven_parts_under_wide_noise_are_filled_once_for_messages():
     x = tree.roll_up(np.concatenate(counts))
     noisy = cg.Additive(cg.DiscreteLaplace(13.0), tree)
     parted = condition_by_parts(noisy, cg.consistent(tree) & cg.nonnegative() & cg.exactly([0]), 1)
-    asked, split, top = [], parted.split, parted._top
+    asked = []
 
-    def messages_of(outsides):
-        asked.append(outsides[0].place_only)
-        return [message_of(parted._part(i, x), outside) for i, outside in enumerate(outsides)]
+    def message(part, outside):
+        asked.append(outside.place_only)
+        return message_of(part, outside)
 
-    weights = top.own_weights(x[split.nodes])
-    joined = join(top.forest, weights, split.roots, messages_of, parted.error_bound)
+    monkeypatch.setattr(split_sums, "message_of", message)
+    joined = parted.sums(x).joined
     assert joined.error <= parted.error_bound
-    assert asked.count(False) == 1
-    assert 2 < len(asked) < 10
+    parts = parted.split.roots.size
+    assert asked.count(False) == parts
+    assert 2 < len(asked) // parts < 10

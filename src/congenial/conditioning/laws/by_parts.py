@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
-import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
@@ -13,13 +11,12 @@ from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import checked_counts
 from congenial.domain.tree import Tree, TreeSplit, at_nodes
 from congenial.errors import UnsupportedError
-from congenial.invariants.resolved import checked_draws
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.noise.additive import Additive, checked_size
 from congenial.noise.law import find_law
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import error_limit, of_tree
-from congenial.sum_network import sample as sample_top
-from congenial.sum_network.joined import Joined, PartSums, draw_part, join, message_of
+from congenial.sum_network import SharedUnary, error_limit, of_tree
+from congenial.sum_network.joined import SplitSums
 from congenial.types import BoolArray, IntArray
 
 
@@ -77,16 +74,8 @@ class ConditionedByParts:
         UnsupportedError, NumericalError
             If the tables of a part or of the top would be too large, or miss their error bound.
         """
-        counts, rows, source = self._checked(x), checked_size(size), resolve(rng)
-        joined = self.joined(counts)
-        split, out = self.split, np.empty((rows, counts.size), dtype=np.int64)
-        above = sample_top(joined.tables, rows, source, first=len(split.top))
-        out[:, split.nodes] = above
-        for number, root in enumerate(split.roots.tolist()):
-            sent, outside = joined.messages[number], joined.outsides[number]
-            roots = np.ascontiguousarray(above[:, root])
-            below = draw_part(self._part(number, counts), sent, outside, roots, source)
-            out[:, split.part(number).nodes] = below
+        counts, rows = self._checked(x), checked_size(size)
+        out = self.sums(counts).draw(rows, resolve(rng))
         out += counts
         checked_draws(self.whole.resolved, out, counts)
         return out[0] if size is None else out
@@ -98,50 +87,38 @@ class ConditionedByParts:
         ----------
         x : array_like of int, shape (n,)
         """
-        tables = self.joined(self._checked(x)).tables
+        tables = self.sums(self._checked(x)).joined.tables
         return tables.log_sum() + self.whole.log_mode
 
-    def joined(self, counts: IntArray) -> Joined:
-        """Fill the tables of the top from the messages of all parts."""
-        top = self._top
-        weights = top.own_weights(at_nodes(counts, self.split.nodes))
-        return join(
-            top.forest,
-            weights,
-            self.split.roots,
-            lambda outsides: [
-                message_of(self._part(number, counts), outside)
-                for number, outside in enumerate(outsides)
-            ],
-            self.error_bound,
-        )
+    def sums(self, counts: IntArray) -> SplitSums:
+        """Return the sums and weights of the noise, given counts that satisfy the invariant."""
+
+        def weights_of(nodes: IntArray, tree: Tree) -> SharedUnary:
+            own = restricted(self.whole, nodes, tree)
+            return own.own_weights(at_nodes(counts, nodes))
+
+        return SplitSums(self.split, weights_of, self.error_bound)
 
     def _checked(self, x: npt.ArrayLike) -> IntArray:
         return checked_counts(self.whole.mechanism, self.whole.resolved, x)
 
-    @cached_property
-    def _top(self) -> Conditioned:
-        return restricted(self.whole, self.split.nodes, self.split.top)
-
-    def _part(self, number: int, counts: IntArray) -> PartSums:
-        part = self.split.part(number)
-        own = restricted(self.whole, part.nodes, part.tree)
-        weights = own.own_weights(part.of(counts))
-        per_count = self.error_bound / self.whole.mechanism.n
-        return PartSums(own.forest, weights, per_count * len(part.tree))
-
 
 def by_parts(whole: Conditioned, split: TreeSplit) -> ConditionedByParts:
-    """Check that a conditioned mechanism can be drawn in parts.
+    """Return a conditioned mechanism that is drawn in parts; raises as `check_apart`."""
+    check_apart(whole.resolved)
+    return ConditionedByParts(whole, split)
 
-    Raises UnsupportedError if an invariant joins counts other than by the sums of the tree.
+
+def check_apart(resolved: ResolvedInvariant) -> None:
+    """Refuse an invariant that joins counts other than by the sums of the tree.
+
+    Raises UnsupportedError.
     """
-    if whole.resolved.joins_parts:
+    if resolved.joins_parts:
         raise UnsupportedError(
             "an invariant compares or adds up counts of several parts; leave out linear(), "
             "at_least() and at_least_as_many(), or draw the whole tree at once."
         )
-    return ConditionedByParts(whole, split)
 
 
 def restricted(whole: Conditioned, nodes: IntArray, tree: Tree) -> Conditioned:

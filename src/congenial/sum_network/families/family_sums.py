@@ -146,7 +146,7 @@ class FamilySums:
 
 def fill_families(forest: SumForest, weights: SharedUnary, limit: float) -> FamilySums | None:
     """Fill the tables; None where this way does not apply or its error would exceed `limit`."""
-    if not _applies(forest, weights):
+    if not _applies(forest, weights) or (weights.unary.center != 0.0).any():
         return None
     return _Filling(forest, weights).filled(limit)
 
@@ -182,7 +182,7 @@ def _applies(forest: SumForest, weights: SharedUnary) -> bool:
     owned = owner[owner >= 0]
     if not forest.m or forest.turned or (forest.sign < 0).any():
         return False
-    if np.bincount(owned, minlength=1).max(initial=0) > 1 or (unary.center != 0.0).any():
+    if np.bincount(owned, minlength=1).max(initial=0) > 1:
         return False
     leaf = np.ones(forest.n, dtype=np.bool_)
     leaf[owned] = False
@@ -191,7 +191,8 @@ def _applies(forest: SumForest, weights: SharedUnary) -> bool:
     none = (unary.lo == 0.0) & (unary.hi == 0.0)
     leaf &= ~isolated
     bounded = (unary.kind == laws.LAPLACE) & np.isfinite(unary.lo) & np.isposinf(unary.hi)
-    near = np.abs(np.where(np.isfinite(unary.lo), unary.lo, 0.0)) < 2.0**40
+    least = np.where(np.isfinite(unary.lo), unary.lo, 0.0)
+    near = (np.abs(least) < 2.0**40) & (np.abs(unary.center - least) < 2.0**40)
     fits = bounded & near
     known = (unary.kind == laws.LAPLACE) | (unary.kind == laws.FLAT)
     code = weights.code
@@ -215,6 +216,7 @@ class _Filling:
         self.owned[owner[owner >= 0]] = True
         lo = np.where(np.isfinite(unary.lo), unary.lo, 0.0)
         least = np.where(self.owned, 0, lo.astype(np.int64)[code])
+        gap = np.where(self.owned, 0, np.maximum(unary.center - lo, 0.0).astype(np.int64)[code])
         inverse = np.where(unary.kind == laws.LAPLACE, 1.0 / unary.scale, 0.0)
         self.inverse, self.m, self.n = inverse[code], m, n
         self.depth = forest.depth
@@ -227,7 +229,7 @@ class _Filling:
             owner,
             (owner >= 0) & (above < 0),
             ~inner & (ends[0] == ends[1]) & (ends[0] > 0.0),
-            np.maximum(-least, 0),
+            gap,
             least,
         )
         self.number = np.diff(start).astype(np.int64)

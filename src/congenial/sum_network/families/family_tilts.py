@@ -129,7 +129,7 @@ class _Rounds:
         self.over = np.where(self.top, 0, shape.above[self.owner])
         own = shape.code[self.owner]
         self.decay = np.where(unary.kind == laws.LAPLACE, unary.inverse, 0.0)[own]
-        self.lo, self.hi = unary.lo[own], unary.hi[own]
+        self.lo, self.hi, self.center = unary.lo[own], unary.hi[own], unary.center[own]
         self.fixed = ~self.held | (self.lo == self.hi)
         depths = range(int(shape.depth.max()) + 1)
         self.levels = [np.flatnonzero(shape.depth == d) for d in depths]
@@ -180,8 +180,10 @@ class _Rounds:
             self.own_variance[inner] = np.maximum(summed[1][inner], _LEAST)
             of = level[self.stale[level]]
             tilt = np.where(self.top[of], 0.0, self.theta[self.over[of]]) - self.theta[of]
-            weight, found = (self.decay[of], tilt, self.lo[of], self.hi[of]), np.empty((2, of.size))
-            kernels.weigh_normal(self.own_mean[of], self.own_variance[of], *weight, found)
+            center, found = self.center[of], np.empty((2, of.size))
+            weight = self.decay[of], tilt, self.lo[of] - center, self.hi[of] - center
+            kernels.weigh_normal(self.own_mean[of] - center, self.own_variance[of], *weight, found)
+            found[0] += center
             found[0, self.fixed[of]] = self.lo[of[self.fixed[of]]]
             found[1, self.fixed[of]] = 0.0
             at = self.held[of]

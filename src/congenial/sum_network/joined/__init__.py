@@ -2,7 +2,7 @@
 
 `join` fills the tables of each part, keeps the message of the sum below its root, and fills the
 tables of the top, in which messages are weights. Draws begin in the top; `draw_part` fills the
-tables of a part again and draws what is below its root.
+tables of a part again and draws what is below its root. `SplitSums` does all of it for a `Tree`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.joined.part_messages import message_of as message_of
     from congenial.sum_network.joined.part_tables import Outside as Outside
     from congenial.sum_network.joined.part_tables import PartSums as PartSums
+    from congenial.sum_network.joined.split_sums import SplitSums as SplitSums
     from congenial.sum_network.joined.top_tables import Joined as Joined
     from congenial.sum_network.joined.top_tables import join as join
     from congenial.sum_network.weights import PartMessage as PartMessage
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _HOME = {
     "sum_network.joined.part_messages": "CHANGED draw_part message_of",
     "sum_network.joined.part_tables": "Outside PartSums",
+    "sum_network.joined.split_sums": "SplitSums",
     "sum_network.joined.top_tables": "Joined join",
     "sum_network.weights": "PartMessage",
 }

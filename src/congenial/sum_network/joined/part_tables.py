@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from congenial.errors import NumericalError
+from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.numerics import laws
 from congenial.sum_network import families
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
@@ -18,8 +18,14 @@ from congenial.sum_network.forest import SumForest
 from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables, fill_noise
 from congenial.sum_network.weights import PartMessage, SharedUnary, Unary
-from congenial.sum_network.windows import check_feasible_sums, check_proper, tilts
+from congenial.sum_network.windows import check_feasible_sums, is_proper, tilts
 from congenial.types import FloatArray
+
+_IMPROPER = (
+    "the measurements and bounds of a part do not determine one of its counts that is not "
+    "measured, so the part has no law of its own; measure more counts, publish some exactly or "
+    "bound them, or draw the whole tree at once."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +92,12 @@ def sending(outside: Outside, room: int | None = None) -> Callable[[Network], Ne
 def surrounded(part: PartSums, outside: Outside) -> tuple[SumForest, SharedUnary, bool]:
     """Check a part; return it and what is outside it, and whether its noise is wide."""
     forest, weights = part.forest, part.weights
-    check_proper(forest, weights)
+    if not is_proper(forest, weights):
+        raise UnsupportedError(_IMPROPER)
     check_feasible_sums(forest, weights)
     wide = families.have_wide_noise(forest, weights)
     if wide and np.isnan(outside.variance):
-        outside = replace(outside, variance=_guessed(part))
+        outside = _guessed(part, outside)
     if np.isfinite(outside.variance):
         forest, weights = _within(forest, weights, outside)
     return forest, weights, wide
@@ -118,15 +125,16 @@ def _below_root(forest: SumForest) -> int:
     return int(np.flatnonzero(forest.owner == 0)[0])
 
 
-def _guessed(part: PartSums) -> float:
-    """Return a variance outside such that the root's noise is about as large as if it were alone.
+def _guessed(part: PartSums, outside: Outside) -> Outside:
+    """Return an outside such that the root's noise is about as large as if it were alone.
 
     Without it, the noise of many counts near their bounds would carry the root far away.
     """
     root = part.weights.unary.at(part.weights.code[:1])
     if root.kind[0] == laws.FLAT or root.lo[0] == root.hi[0]:
-        return np.nan
-    return 16.0 * float(root.scale[0]) ** 2
+        return outside
+    mean, variance = float(root.center[0]), 16.0 * float(root.scale[0]) ** 2
+    return replace(outside, mean=mean, variance=variance)
 
 
 def _within(
