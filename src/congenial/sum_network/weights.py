@@ -78,10 +78,12 @@ class PartMessage:
         if kind != laws.FLAT:
             log -= inverse * (size**2 if kind == laws.GAUSSIAN else size)
         log[(y < weight.lo[0]) | (y > weight.hi[0])] = -np.inf
+        if not np.isfinite(log.max()):
+            return None
         law = np.exp(log - log.max())
         _, _, least, most, *_ = self.place
         open_below, open_above = self.lo > least, self.hi < most
-        if max(law[0] * open_below, law[-1] * open_above) > _EDGE or not np.isfinite(law).all():
+        if max(law[0] * open_below, law[-1] * open_above) > _EDGE:
             return None
         law /= law.sum()
         mean = float(law @ y)

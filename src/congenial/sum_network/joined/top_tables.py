@@ -89,10 +89,10 @@ def join(
 
 @dataclass(frozen=True, eq=False)
 class _Placed:
-    """What is outside each part before the first tables of the top are filled."""
+    """Outsides of all parts before the first tables of the top are filled."""
 
     outsides: Sequence[Outside]
-    messages: Sequence[PartMessage] = ()  # None where parts told their places only.
+    messages: Sequence[PartMessage] = ()  # None where parts gave their places only.
     theta: FloatArray | None = None  # Multipliers from which they follow, if these have settled.
 
 
