@@ -103,7 +103,7 @@ class Conditioned(PlotsMarginals):
         source = resolve(rng)
         tables = self._draw_tables if self.data_free else self._draws_of(counts)
         if isinstance(tables, TreeInParts):
-            out = tables.draw(rows, source, first=self.mechanism.n)
+            out = tables.sample(rows, source, first=self.mechanism.n)
         elif isinstance(tables, families.FamilySums):
             out = families.sample(tables, rows, source, first=self.mechanism.n)
         else:

@@ -31,7 +31,7 @@ class TreeInParts:
     part: FilledPart
     joined: Joined
 
-    def draw(self, rows: int, rng: Randomness, *, first: int | None = None) -> IntArray:
+    def sample(self, rows: int, rng: Randomness, *, first: int | None = None) -> IntArray:
         """Draw the variables `rows` times, independently; see `sum_network.draws.sample`."""
         roots = np.ascontiguousarray(sample(self.joined.tables, rows, rng, first=1)[:, 0])
         return self.part.draw(roots, rng)[:, :first]
