@@ -19,7 +19,7 @@ from congenial.conditioning.laws.questions import (
     find_node,
     find_nodes,
 )
-from congenial.errors import NumericalError, UnsupportedError
+from congenial.errors import UnsupportedError
 from congenial.invariants.feasibility.feasible import remarks
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import trees
@@ -38,7 +38,6 @@ from congenial.sum_network import (
     share_noise,
 )
 from congenial.sum_network.cutset import SumSystem, joint_law, sums_of
-from congenial.sum_network.joined import TreeInParts, fill_tree
 from congenial.types import BoolArray, FloatArray, IntArray
 
 
@@ -102,9 +101,7 @@ class Conditioned(PlotsMarginals):
         rows = checked_size(size)
         source = resolve(rng)
         tables = self._draw_tables if self.data_free else self._draws_of(counts)
-        if isinstance(tables, TreeInParts):
-            out = tables.sample(rows, source, first=self.mechanism.n)
-        elif isinstance(tables, families.FamilySums):
+        if isinstance(tables, families.FamilySums):
             out = families.sample(tables, rows, source, first=self.mechanism.n)
         else:
             out = sum_network.sample(tables, rows, source, first=self.mechanism.n)
@@ -382,18 +379,9 @@ class Conditioned(PlotsMarginals):
     ) -> Tables:
         return sum_network.fill(self._compiled(counts, whole=whole), drawn=compose)
 
-    def _draws_of(self, counts: IntArray) -> Tables | families.FamilySums | TreeInParts:
+    def _draws_of(self, counts: IntArray) -> Tables | families.FamilySums:
         """Fill tables for draws, which are charged the limit, see `error_bound`."""
-        limit = error_limit(self.forest.n)
-        try:
-            return families.fill_draws(self._compiled(counts), limit)
-        except (NumericalError, UnsupportedError) as error:
-            refused = error.with_traceback(None)  # its frames hold tables
-            refused.__context__ = None
-        found = fill_tree(self.forest, self.own_weights(counts), limit)
-        if found is None:
-            raise refused
-        return found
+        return families.fill_draws(self._compiled(counts), error_limit(self.forest.n))
 
     def _compiled(self, counts: IntArray | None, *, whole: bool = False) -> sum_network.Compiled:
         weights = self._shared_weights(counts, self.forest.orientation)

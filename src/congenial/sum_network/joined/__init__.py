@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from congenial.sum_network.joined.split_sums import SplitSums as SplitSums
     from congenial.sum_network.joined.top_tables import Joined as Joined
     from congenial.sum_network.joined.top_tables import join as join
-    from congenial.sum_network.joined.tree_in_parts import TreeInParts as TreeInParts
-    from congenial.sum_network.joined.tree_in_parts import fill_tree as fill_tree
     from congenial.sum_network.weights import PartMessage as PartMessage
 
 _HOME = {
@@ -29,7 +27,6 @@ _HOME = {
     "sum_network.joined.part_tables": "Outside PartSums",
     "sum_network.joined.split_sums": "SplitSums",
     "sum_network.joined.top_tables": "Joined join",
-    "sum_network.joined.tree_in_parts": "TreeInParts fill_tree",
     "sum_network.weights": "PartMessage",
 }
 

@@ -39,7 +39,7 @@ _BELOW = 0.1
 def message_of(part: PartSums, outside: Outside) -> PartMessage:
     """Return the message of the sum below the root of a part, or only its place."""
     place = place_of(part, outside) if outside.place_only else None
-    return filled_part(part, outside).message if place is None else place
+    return _filled(part, outside).message if place is None else place
 
 
 def draw_part(
@@ -50,10 +50,16 @@ def draw_part(
     `roots`, shape (rows,), comes from the top that has received the message `sent`. Raises
     NumericalError if the part's counts are no longer those of the message.
     """
-    filled = filled_part(part, outside)
+    filled = _filled(part, outside)
     if not filled.message.same_as(sent):
         raise NumericalError(CHANGED)
-    return filled.draw(roots, rng)
+    out = np.empty((roots.size, part.forest.n), dtype=np.int64)
+    top = filled.top
+    out[:, top] = sample(filled.tables, roots.size, rng, first=top.size, roots=roots)
+    for below, message, around in filled.below:
+        given = np.ascontiguousarray(out[:, below.variables[0]])
+        out[:, below.variables] = draw_part(below.sums, message, around, given, rng)
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,27 +71,16 @@ class _Below:
 
 
 @dataclass(frozen=True, eq=False)
-class FilledPart:
+class _Filled:
     """The tables of a part, or those of its top and what the parts below it have sent."""
 
-    n: int  # Number of variables.
     tables: Tables
     message: PartMessage
     top: IntArray  # The variables that are drawn from the tables, the root first.
     below: Sequence[tuple[_Below, PartMessage, Outside]] = ()
 
-    def draw(self, roots: IntArray, rng: Randomness) -> IntArray:
-        """Draw the values of the part given those of its root, see `draw_part`."""
-        out = np.empty((roots.size, self.n), dtype=np.int64)
-        first = self.top.size
-        out[:, self.top] = sample(self.tables, roots.size, rng, first=first, roots=roots)
-        for below, message, around in self.below:
-            given = np.ascontiguousarray(out[:, below.variables[0]])
-            out[:, below.variables] = draw_part(below.sums, message, around, given, rng)
-        return out
 
-
-def filled_part(part: PartSums, outside: Outside) -> FilledPart:
+def _filled(part: PartSums, outside: Outside) -> _Filled:
     """Fill the tables of a part; in parts, if they are large and their messages reach."""
     try:
         tables = fill_part(part, outside, _ROOM)
@@ -95,10 +90,10 @@ def filled_part(part: PartSums, outside: Outside) -> FilledPart:
             with suppress(InfeasibleError, NumericalError, UnsupportedError):
                 return _joined(part, outside, below)
         tables = fill_part(part, outside)
-    return FilledPart(part.forest.n, tables, _sent(tables), np.arange(part.forest.n))
+    return _Filled(tables, _sent(tables), np.arange(part.forest.n))
 
 
-def _joined(part: PartSums, outside: Outside, below: Sequence[_Below]) -> FilledPart:
+def _joined(part: PartSums, outside: Outside, below: Sequence[_Below]) -> _Filled:
     """Fill the tables of the root, its children and what is outside, from messages of parts."""
     forest, weights, _ = surrounded(part, outside)
     within = forest.owner < 0
@@ -112,8 +107,7 @@ def _joined(part: PartSums, outside: Outside, below: Sequence[_Below]) -> Filled
 
     share = _BELOW * outside.share
     found: Joined = join(*top, cut, messages_of, part.limit, sending(outside), share)
-    return FilledPart(
-        part.forest.n,
+    return _Filled(
         found.tables,
         _sent(found.tables),
         variables[variables < part.forest.n],
