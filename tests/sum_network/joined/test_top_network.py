@@ -57,13 +57,13 @@ def test_multipliers_are_balanced_by_exact_moments():
     # the weights of the first and the last are tilted to the end of their range
     top = top_of([message(-400.0, 30.0), message(5.0, 20.0), message(300.0, 25.0)])
     saddle = top.balanced(np.zeros(4))
-    tilts = top.tilts_of(saddle.found.tilt)
+    tilts = top.tilts_of(saddle.settled.tilt)
     found = [
         one.weighed(laplace(10.0), float(t)) for one, t in zip(top.messages, tilts, strict=True)
     ]
     total, variance = np.sum(found, axis=0)
     assert abs(total) < 0.5 * np.sqrt(variance)
-    means = saddle.found.of_variable[0][CUT]
+    means = saddle.settled.of_variable[0][CUT]
     np.testing.assert_allclose(means, [mean for mean, _ in found], atol=np.sqrt(variance))
 
 

@@ -31,7 +31,7 @@ class Saddle:
 
     forest: SumForest
     near: SharedUnary  # The weights from which they follow.
-    found: Settled
+    settled: Settled
 
     def beyond(self) -> FloatArray:
         """Return the variance of each variable given the rest of the tree alone, shape (n,).
@@ -39,7 +39,7 @@ class Saddle:
         It is infinite where there is nothing else.
         """
         forest, unary, code = self.forest, self.near.unary, self.near.code
-        (_, of_sum), (_, of_variable) = self.found.of_sum, self.found.of_variable
+        (_, of_sum), (_, of_variable) = self.settled.of_sum, self.settled.of_variable
         of_sum = np.maximum(of_sum, _LEAST)
         fixed = (forest.owner < 0) | (unary.lo == unary.hi)[code[forest.owner]]
         below = np.where(forest.above >= 0, np.append(forest.depth, 0)[forest.above], -1)
@@ -108,11 +108,11 @@ class Top:
         """
         forest, weights, found = *self.bare, None
         count, free = weights.unary.kind.size, self._free
+        if not free.size:
+            return None
         code = weights.code.copy()
         code[self.cut[free]] = count + np.arange(free.size)
         own = weights.unary.at(weights.code[self.cut])
-        if not free.size:
-            return None
         for _ in range(_BALANCES):
             tilt, before = self.tilts_of(theta)[free], theta
             moments = [
@@ -129,7 +129,7 @@ class Top:
             every = (np.append(*pair) for pair in zip(_columns(weights.unary), place, strict=True))
             near = SharedUnary(Unary(*every), code)
             found = Saddle(forest, near, families.settled(forest, near))
-            theta = found.found.tilt
+            theta = found.settled.tilt
             moved = np.abs(self.tilts_of(theta)[free] - self.tilts_of(before)[free])
             if (moved * np.sqrt(variance) < _STILL).all():
                 break
@@ -137,8 +137,8 @@ class Top:
 
     def around(self, saddle: Saddle, share: float) -> list[Outside]:
         """Return what stands for the rest of the tree at each cut variable, given multipliers."""
-        beyond, (mean, _) = saddle.beyond(), saddle.found.of_variable
-        tilt, cut = self.tilts_of(saddle.found.tilt), self.cut
+        beyond, (mean, _) = saddle.beyond(), saddle.settled.of_variable
+        tilt, cut = self.tilts_of(saddle.settled.tilt), self.cut
         own = np.array([max(one.place[1], _NARROW) for one in self.messages])
         wide = np.where(self.forest.above[cut] >= 0, np.minimum(beyond[cut], _FLAT * own), np.inf)
         columns = mean[cut].tolist(), tilt.tolist(), wide.tolist()

@@ -92,7 +92,7 @@ class _Placed:
     """Outsides of all parts before the first tables of the top are filled."""
 
     outsides: Sequence[Outside]
-    messages: Sequence[PartMessage] = ()  # None where parts gave their places only.
+    messages: Sequence[PartMessage] = ()  # Empty where parts gave their places only.
     theta: FloatArray | None = None  # Multipliers from which they follow, if these have settled.
 
 
@@ -122,12 +122,14 @@ class _Whole(NamedTuple):
             top = self._top(messages)
             found = top.settled()
             outsides = [replace(one, place_only=True) for one in top.around(found, share)]
-            tilt = top.tilts_of(found.found.tilt)
+            tilt = top.tilts_of(found.settled.tilt)
             spread = np.sqrt([one.place[1] for one in messages])
             if (np.abs(tilt - last) * spread < _STILL).all():
                 break
             last = tilt
-        return _Placed([replace(one, place_only=False) for one in outsides], theta=found.found.tilt)
+        return _Placed(
+            [replace(one, place_only=False) for one in outsides], theta=found.settled.tilt
+        )
 
     def joined(self, first: _Placed) -> Joined:
         """Compute messages in ever wider windows, until the tables of the top reach their bound."""
@@ -137,7 +139,7 @@ class _Whole(NamedTuple):
             messages = messages or self.messages_of(outsides)
             top = self._top(messages)
             balanced = None if settled is None else top.balanced(settled) or top.settled()
-            theta = tilts(top.forest, top.near) if balanced is None else balanced.found.tilt
+            theta = tilts(top.forest, top.near) if balanced is None else balanced.settled.tilt
             try:
                 return Joined(self._filled(top, theta), tuple(messages), tuple(outsides))
             except (InfeasibleError, NumericalError):
@@ -147,7 +149,7 @@ class _Whole(NamedTuple):
                 if balanced is None:
                     outsides = top.outsides(theta, share)
                 else:
-                    outsides, settled = top.around(balanced, share), balanced.found.tilt
+                    outsides, settled = top.around(balanced, share), balanced.settled.tilt
                 messages = ()
         raise AssertionError("the last round returns or raises")
 
