@@ -53,7 +53,7 @@ def make_world(place, rng, *, narrow=False, method="topdown"):
     if bounded and rng.random() < 0.4:
         more = f"\nat_least = {{ {bounded[-1]} = 1 }}\nat_most = {{ {bounded[-1]} = 4000 }}"
     published = rng.choice(['["table"]', '["table", "measurements"]'])
-    published = published if method == "topdown" else '["table"]'
+    published = '["table"]' if method == "conditioning" else published
     where = rng.choice(["", "\nwhere = 'hour < 20'"])
     weight = rng.choice(["", "\nweight = 'people'"])
     domain = rng.choice(["places.csv", "data"]) if "people" not in weight else "places.csv"

@@ -415,6 +415,11 @@ class TreeSplit:
         inside = self.top.short_level == self.level
         return np.flatnonzero(inside & ~self.tree.is_leaf[self.nodes])
 
+    @property
+    def sizes(self) -> IntArray:
+        """Number of nodes below the root of each part; shape (parts,)."""
+        return np.diff(self._members[1])
+
     @cached_property
     def _members(self) -> tuple[IntArray, IntArray]:
         """Nodes below the level, part by part, and where each part begins; shape (parts + 1,)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.randomness import Randomness, resolve
-from congenial.types import FloatArray, IntArray
+from congenial.types import FloatArray, IntArray, Words
 
 
 def project_by_parts(
@@ -106,43 +107,77 @@ def project_by_parts(
             "the invariant compares or adds up counts of several parts; leave out linear(), "
             "at_least() and at_least_as_many(), or use project()."
         )
-    z = _solved(split, resolved, values, weight, solve_parts, whole=integer)
+    pieces = _Pieces(split, resolved, values, weight, whole=integer)
+    z, top = np.empty(resolved.n), pieces.top
+    z[split.nodes] = solve_parts(top, split.roots, pieces.fetch, pieces.storing(z))
     if not integer:
         return z
-    grid = tie_grid(z)
-    z[resolved.pinned] = values[resolved.pinned]
-    nearest, ones, source = np.rint(z / grid) * grid, np.broadcast_to(1.0, z.shape), resolve(rng)
-
-    def rounded(top: TreePiece, roots: IntArray, fetch: Fetch, store: Store) -> FloatArray:
-        return round_parts(top, roots, fetch, store, source.bits)
-
-    z = _solved(split, resolved, nearest, ones, rounded, whole=True)
-    return np.rint(z).astype(np.int64)
+    out, largest = np.empty(resolved.n), float(np.abs(z).max())
+    closest = ClosestPoint(top, split.roots, pieces.fetch, lambda k: z[split.part(k).nodes])
+    words = resolve(rng).bits
+    out[split.nodes] = closest.rounded(z[split.nodes], largest, pieces.storing(out), words)
+    return np.rint(out).astype(np.int64)
 
 
-def _solved(
-    split: TreeSplit,
-    resolved: ResolvedInvariant,
-    values: FloatArray,
-    weight: FloatArray,
-    solve: Callable[[TreePiece, IntArray, Fetch, Store], FloatArray],
-    *,
-    whole: bool,
-) -> FloatArray:
-    """Solve for all values, shape (n,), piece by piece."""
-    out = np.empty(resolved.n)
+@dataclass(frozen=True, eq=False)
+class ClosestPoint:
+    """The closest point of a tree, part by part."""
 
-    def piece(nodes: IntArray, tree: Tree) -> TreePiece:
-        here = resolved.restricted(nodes, tree)
-        given = at_nodes(values, nodes), at_nodes(weight, nodes)
-        return TreePiece(nodes, tree, here, *given, whole=whole)
+    top: TreePiece
+    roots: IntArray  # Nodes of the top with a part below them.
+    fetch: Fetch  # Returns a part with its noisy values, by its number.
+    values_of: Callable[[int], FloatArray]  # Returns the closest values of a part.
 
-    def fetch(number: int) -> TreePiece:
-        part = split.part(number)
-        return piece(part.nodes, part.tree)
+    def rounded(
+        self, z: FloatArray, largest: float, store: Store, words: Callable[[int], Words]
+    ) -> FloatArray:
+        """Round to the integers of least summed change; return those of the top.
 
-    def store(part: TreePiece, z: FloatArray) -> None:
-        out[part.nodes] = z
+        `z` has the closest values of the top, and `largest` is the largest of all values. For
+        `store` and `words` see `round_parts`, also for the errors raised.
+        """
+        grid = tie_grid(np.array([largest]))
 
-    out[split.nodes] = solve(piece(split.nodes, split.top), split.roots, fetch, store)
-    return out
+        def nearest(piece: TreePiece, z: FloatArray) -> TreePiece:
+            pinned = piece.resolved.pinned
+            near = np.rint(np.where(pinned, piece.y, z) / grid) * grid
+            return replace(piece, y=near, weight=np.broadcast_to(1.0, z.shape))
+
+        def fetch(number: int) -> TreePiece:
+            return nearest(self.fetch(number), self.values_of(number))
+
+        return round_parts(nearest(self.top, z), self.roots, fetch, store, words)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pieces:
+    """The top and the parts of a tree whose values are in memory."""
+
+    split: TreeSplit
+    resolved: ResolvedInvariant
+    values: FloatArray
+    weight: FloatArray
+    whole: bool
+
+    @property
+    def top(self) -> TreePiece:
+        """The nodes down to the cut."""
+        return self._piece(self.split.nodes, self.split.top)
+
+    def fetch(self, number: int) -> TreePiece:
+        """Return a part."""
+        part = self.split.part(number)
+        return self._piece(part.nodes, part.tree)
+
+    def storing(self, out: FloatArray) -> Store:
+        """Return what stores the values of parts in a vector of all values."""
+
+        def store(part: TreePiece, z: FloatArray) -> None:
+            out[part.nodes] = z
+
+        return store
+
+    def _piece(self, nodes: IntArray, tree: Tree) -> TreePiece:
+        here = self.resolved.restricted(nodes, tree)
+        given = at_nodes(self.values, nodes), at_nodes(self.weight, nodes)
+        return TreePiece(nodes, tree, here, *given, whole=self.whole)

@@ -15,7 +15,7 @@ PARTS = "parts"
 # Keys of invariants that name levels or nodes.
 _KEYS = ("publish_exactly", "at_least", "at_most")
 # Methods that draw the counts of one part after another, and the samplers that do.
-_METHODS, _SAMPLERS = ("topdown", "conditioning"), ("auto", "exact")
+_METHODS, _SAMPLERS = ("topdown", "conditioning", "imaging"), ("auto", "exact")
 # Most parts: each opens the rows anew, which takes a tenth of a second or more.
 _MOST = 10_000
 
@@ -53,18 +53,7 @@ def cut_at(plan: Plan, level: str) -> Cut:
         among = "a level between the root and the deepest one"
         refuse(PARTS, f"is {level!r}", f"give {one_of(inner)}, {among}{nearest(level, inner)}")
     cut = Cut(plan, plan.place_names.index(level))
-    if plan.method.name not in _METHODS:
-        refuse(
-            "method.name",
-            f"is {plan.method.name!r}, whose counts all depend on each other",
-            f"give {one_of(_METHODS)}, or leave parts out",
-        )
-    if plan.method.sampler not in _SAMPLERS:
-        refuse(
-            "method.sampler",
-            f"is {plan.method.sampler!r}, which draws all counts at once",
-            "leave method.sampler or parts out",
-        )
+    _check_method(plan)
     if not plan.invariants.nonnegative:
         refuse(
             "invariants.nonnegative",
@@ -91,6 +80,28 @@ def cut_at(plan: Plan, level: str) -> Cut:
                 f"name counts of {level!r} or above, or leave parts out",
             )
     return cut
+
+
+def _check_method(plan: Plan) -> None:
+    """Refuse a method that draws all counts at once."""
+    if plan.method.name not in _METHODS:
+        refuse(
+            "method.name",
+            f"is {plan.method.name!r}, whose counts all depend on each other",
+            f"give {one_of(_METHODS)}, or leave parts out",
+        )
+    if plan.method.norm != "l2":
+        refuse(
+            "method.norm",
+            f"is {plan.method.norm!r}, which moves all counts at once",
+            "leave method.norm or parts out",
+        )
+    if plan.method.sampler not in _SAMPLERS:
+        refuse(
+            "method.sampler",
+            f"is {plan.method.sampler!r}, which draws all counts at once",
+            "leave method.sampler or parts out",
+        )
 
 
 def check_number(cut: Cut, top: Tree) -> None:

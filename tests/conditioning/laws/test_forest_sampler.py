@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 import congenial as cg
+from congenial.conditioning.laws import forest_sampler
 from congenial.errors import UnsupportedError
+from congenial.sum_network import tables as sum_tables
 from support.conditioning_cases import INF, LAWS, Case, boxed_cases, open_cases, row_cases
 from support.enumeration import assert_same_law, enumerate_law
 
@@ -179,3 +183,54 @@ def test_log_prob_is_minus_infinity_outside_the_invariant():
     assert both.shape == (2,)
     assert np.isfinite(both[0])
     assert both[1] == -INF
+
+
+def wide_tree():
+    """Return (tree, counts): four levels, 200 leaves of unlike counts."""
+    sizes = (1, 5, 25, 200)
+    parents = [-1]
+    for above, here in itertools.pairwise(sizes):
+        begin = len(parents) - above
+        parents += [begin + i * above // here for i in range(here)]
+    tree = cg.Tree.from_parents(parents)
+    return tree, tree.roll_up(np.arange(200) % 7)
+
+
+@pytest.fixture
+def _small_memory(monkeypatch):
+    """Let nothing but small parts fit in memory."""
+    monkeypatch.setattr(forest_sampler, "_LARGEST_PART", 60)
+    monkeypatch.setattr(sum_tables, "_MEMORY_LIMIT", 2_000)
+
+
+OBEYING = cg.nonnegative() & cg.exactly([0])
+
+
+@pytest.mark.usefixtures("_small_memory")
+def test_tables_of_a_large_tree_that_do_not_fit_are_filled_part_by_part():
+    tree, x = wide_tree()
+    # for Gaussian noise there are no tables of families, which would fit
+    noisy = cg.Additive(cg.DiscreteGaussian(3.0), tree)
+    whole = cg.condition(noisy, cg.consistent(tree) & OBEYING)
+    with pytest.raises(UnsupportedError, match="of tables"):
+        whole.log_normalizer(x)
+    drawn = whole.sample(x, 20, cg.seeded(1))
+    assert tree.are_consistent(drawn).all()
+    assert drawn.min() >= 0
+    assert (drawn[:, 0] == x[0]).all()
+    in_parts = cg.conditioning.condition_by_parts(noisy, cg.consistent(tree) & OBEYING, 1)
+    np.testing.assert_array_equal(drawn, in_parts.sample(x, 20, cg.seeded(1)))
+
+
+@pytest.mark.usefixtures("_small_memory")
+def test_a_tree_without_small_parts_is_refused():
+    tree, x = wide_tree()
+    parents = np.concatenate(([-1], tree.parents + 1))
+    parents[-150:] = 1  # one part that is too large, and a level above it
+    tree = cg.Tree.from_parents(parents)
+    x = tree.roll_up(np.arange(tree.leaves.size) % 7)
+    whole = cg.condition(
+        cg.Additive(cg.DiscreteGaussian(3.0), tree), cg.consistent(tree) & cg.nonnegative()
+    )
+    with pytest.raises(UnsupportedError, match="of tables"):
+        whole.sample(x)

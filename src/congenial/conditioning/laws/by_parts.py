@@ -9,15 +9,14 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import checked_counts
-from congenial.domain.tree import Tree, TreeSplit, at_nodes
+from congenial.domain.tree import TreeSplit
 from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
-from congenial.noise.additive import Additive, checked_size
-from congenial.noise.law import find_law
+from congenial.noise.additive import checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import SharedUnary, error_limit, of_tree
+from congenial.sum_network import error_limit
 from congenial.sum_network.joined import SplitSums
-from congenial.types import BoolArray, IntArray
+from congenial.types import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,12 +91,7 @@ class ConditionedByParts:
 
     def sums(self, counts: IntArray) -> SplitSums:
         """Return the sums and weights of the noise, given counts that satisfy the invariant."""
-
-        def weights_of(nodes: IntArray, tree: Tree) -> SharedUnary:
-            own = restricted(self.whole, nodes, tree)
-            return own.own_weights(at_nodes(counts, nodes))
-
-        return SplitSums(self.split, weights_of, self.error_bound)
+        return self.whole.split_sums(counts, self.split)
 
     def _checked(self, x: npt.ArrayLike) -> IntArray:
         return checked_counts(self.whole.mechanism, self.whole.resolved, x)
@@ -119,12 +113,3 @@ def check_apart(resolved: ResolvedInvariant) -> None:
             "an invariant compares or adds up counts of several parts; leave out linear(), "
             "at_least() and at_least_as_many(), or draw the whole tree at once."
         )
-
-
-def restricted(whole: Conditioned, nodes: IntArray, tree: Tree) -> Conditioned:
-    """Return a mechanism and its invariant for some nodes, which are `tree`."""
-    noise, resolved = whole.mechanism.noise, whole.resolved
-    scales = noise.spread if noise.spread.size == 1 else noise.spread[nodes]
-    mechanism = Additive(find_law(noise.name)(scales), tree)
-    fixed: BoolArray = whole.fixed[nodes]
-    return Conditioned(mechanism, resolved.restricted(nodes, tree), of_tree(tree), fixed)

@@ -19,13 +19,15 @@ from congenial.conditioning.laws.questions import (
     find_node,
     find_nodes,
 )
-from congenial.errors import UnsupportedError
+from congenial.domain.tree import Tree, TreeSplit, at_nodes
+from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants.feasibility.feasible import remarks
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import trees
 from congenial.kernels.numerics.trees import compact, read_only
 from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_alpha, checked_size
+from congenial.noise.law import find_law
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network import (
     SharedUnary,
@@ -35,10 +37,16 @@ from congenial.sum_network import (
     error_limit,
     families,
     forest_cost,
+    of_tree,
     share_noise,
 )
 from congenial.sum_network.cutset import SumSystem, joint_law, sums_of
+from congenial.sum_network.joined import SplitSums
 from congenial.types import BoolArray, FloatArray, IntArray
+
+# Most nodes of a part, and most parts, of a tree whose tables do not fit in memory at once. Larger
+# parts take long, and their messages miss the error bound more often.
+_LARGEST_PART, _MOST_PARTS = 1 << 15, 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +109,9 @@ class Conditioned(PlotsMarginals):
         rows = checked_size(size)
         source = resolve(rng)
         tables = self._draw_tables if self.data_free else self._draws_of(counts)
-        if isinstance(tables, families.FamilySums):
+        if isinstance(tables, SplitSums):
+            out = tables.draw(rows, source)
+        elif isinstance(tables, families.FamilySums):
             out = families.sample(tables, rows, source, first=self.mechanism.n)
         else:
             out = sum_network.sample(tables, rows, source, first=self.mechanism.n)
@@ -379,9 +389,51 @@ class Conditioned(PlotsMarginals):
     ) -> Tables:
         return sum_network.fill(self._compiled(counts, whole=whole), drawn=compose)
 
-    def _draws_of(self, counts: IntArray) -> Tables | families.FamilySums:
-        """Fill tables for draws, which are charged the limit, see `error_bound`."""
-        return families.fill_draws(self._compiled(counts), error_limit(self.forest.n))
+    def _draws_of(self, counts: IntArray) -> Tables | families.FamilySums | SplitSums:
+        """Fill tables for draws, which are charged the limit, see `error_bound`.
+
+        Where they do not fit in memory, those of a large tree are filled part by part.
+        """
+        try:
+            return families.fill_draws(self._compiled(counts), error_limit(self.forest.n))
+        except (NumericalError, UnsupportedError) as error:
+            refused = error.with_traceback(None)  # its frames hold tables
+            refused.__context__ = None
+        split = self._moderate_split
+        if split is None:
+            raise refused
+        return self.split_sums(counts, split)
+
+    @cached_property
+    def _moderate_split(self) -> TreeSplit | None:
+        """The highest cut of the tree whose parts are small and not too many; None without one."""
+        resolved = self.resolved
+        tree = resolved.tree
+        if tree is None or resolved.joins_parts or self.forest.n != len(tree):
+            return None
+        for level in range(1, tree.depth - 1):
+            split = tree.split(level)
+            if split.roots.size > _MOST_PARTS:
+                break
+            if split.sizes.max(initial=0) <= _LARGEST_PART:
+                return split if len(tree) > _LARGEST_PART else None
+        return None
+
+    def split_sums(self, counts: IntArray, split: TreeSplit) -> SplitSums:
+        """Return the sums and weights of the noise, part by part; `counts` obey the invariant."""
+
+        def weights_of(nodes: IntArray, tree: Tree) -> SharedUnary:
+            return self.restricted(nodes, tree).own_weights(at_nodes(counts, nodes))
+
+        return SplitSums(split, weights_of, error_limit(len(split.tree)))
+
+    def restricted(self, nodes: IntArray, tree: Tree) -> Conditioned:
+        """Return the mechanism and its invariant for some nodes, which are `tree`."""
+        noise = self.mechanism.noise
+        scales = noise.spread if noise.spread.size == 1 else noise.spread[nodes]
+        mechanism = Additive(find_law(noise.name)(scales), tree)
+        fixed: BoolArray = self.fixed[nodes]
+        return Conditioned(mechanism, self.resolved.restricted(nodes, tree), of_tree(tree), fixed)
 
     def _compiled(self, counts: IntArray | None, *, whole: bool = False) -> sum_network.Compiled:
         weights = self._shared_weights(counts, self.forest.orientation)

@@ -58,7 +58,7 @@ def draw_top(over: Model, counts: IntArray, rng: Randomness) -> DrawnRows:
     measured = np.asarray(noisy, dtype=np.int64)
     values = _image_of(over).apply(np.where(over.determined, counts, measured), rng)
     values = checked_draws(over.resolved, np.asarray(values, dtype=np.int64), counts)
-    return _rows(over, counts, measured, values)
+    return drawn_rows(over, counts, measured, values)
 
 
 def _image_of(over: Model) -> TopDown:
@@ -82,7 +82,7 @@ def draw_below(
     values = checked_draws(pinned.resolved, image.move(measured, rng), measured)
     # for readers the node's own count is not exact either
     part = below_model(law.plan, levels, tree, tree.roots[:0])
-    return _rows(part, counts[law.depth :], measured, values)
+    return drawn_rows(part, counts[law.depth :], measured, values)
 
 
 def forest_below(domain: Tree, depth: int) -> Tree:
@@ -92,6 +92,9 @@ def forest_below(domain: Tree, depth: int) -> Tree:
     return Tree.from_parents(parents, domain.names[depth:])
 
 
-def _rows(model: Model, counts: IntArray, measured: IntArray, values: IntArray) -> DrawnRows:
+def drawn_rows(
+    model: Model, counts: IntArray, measured: IntArray, values: IntArray
+) -> DrawnRows:
+    """Return the rows of noisy counts that were moved; measurements only if they are published."""
     published = measured if model.plan.release.measurements else None
     return DrawnRows(model, margins_in_parts(model), counts, published, values)

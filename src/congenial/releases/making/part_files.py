@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
@@ -28,7 +29,7 @@ from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.making.kept_counts import KeptCounts
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_draws import DrawnRows, check_exact, draw_top, forest_below
-from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
+from congenial.releases.making.part_law import CHANGED, CutNode, FromTop, PartLaw
 from congenial.releases.making.part_rows import DrawnPart, columns_by_table, draw_part
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.part_models import (
@@ -45,12 +46,10 @@ from congenial.releases.specification import KeyedDraws, unnamed, worst_neighbou
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
+    from congenial.releases.making.imaged_parts import MeasuredParts
     from congenial.sum_network.joined import Outside, PartMessage
 
 log = logging.getLogger("congenial.releases.making")
-CHANGED = (
-    "the rows changed while they were counted in parts; release a copy of them that nobody changes."
-)
 
 
 class PartSource(Protocol):
@@ -73,6 +72,9 @@ class PartSource(Protocol):
         self, law: PartLaw, nodes: Sequence[CutNode], outsides: Sequence[Outside]
     ) -> list[PartMessage]:
         """Return the message of each part, below some nodes, given what is outside each."""
+
+    def measure(self, parts: MeasuredParts) -> None:
+        """Measure one part after another."""
 
     def drawn(
         self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
@@ -127,6 +129,12 @@ class RowsHere:
             message_of_part(law, *part, node, outside)
             for part, node, outside in zip(parts, nodes, outsides, strict=True)
         ]
+
+    def measure(self, parts: MeasuredParts) -> None:
+        """Count and measure one part after another."""
+        counted = self._counted(parts.law.plan, parts.nodes, "measuring part")
+        for number, part in enumerate(counted):
+            parts.measure(number, *part, self.order.randomness)
 
     def drawn(
         self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
@@ -187,14 +195,15 @@ def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
     scale, stamped = level_scales(model)[cut.depth :].tolist(), order.simulation is not None
     law = PartLaw(plan, cut.depth, tuple(scale), per_count, worst, order.with_truth, stamped)
     debit = order.reserve(model, guarantee)
-    drawn, given = _drawn_top(law, over, counts, nodes, error, order, source)
     facts = []
-    with _tables(law, order.place, drawn) as write:
-        at = np.flatnonzero(top.level == cut.depth).tolist()
-        parts = source.drawn(law, nodes, given)
-        for node, part in zip(at, parts, strict=True):
-            write(node, part)
-            facts.append(part.facts)
+    with TemporaryDirectory(prefix="parts-", dir=order.place) as aside:
+        drawn, given = _drawn_top(law, over, counts, nodes, error, order, source, Path(aside))
+        with _tables(law, order.place, drawn) as write:
+            at = np.flatnonzero(top.level == cut.depth).tolist()
+            parts = source.drawn(law, nodes, given)
+            for node, part in zip(at, parts, strict=True):
+                write(node, part)
+                facts.append(part.facts)
     written = [*files.TABLE, *(files.MEASUREMENTS if plan.release.measurements else ())]
     if order.simulation is not None:
         written.append(files.write_marker(order.place))
@@ -229,8 +238,9 @@ def _drawn_top(
     error: float,
     order: Order,
     source: PartSource,
+    aside: Path,
 ) -> tuple[DrawnRows, list[FromTop]]:
-    """Draw the top; return it and what it gives to each part."""
+    """Draw the top; return it and what it gives to each part, some of it in files of `aside`."""
     level = law.plan.place_names[law.depth]
     at = np.flatnonzero(cast(Tree, over.domain).level == law.depth)
     if law.plan.method.name == "conditioning":
@@ -240,6 +250,13 @@ def _drawn_top(
             return source.messages(law, nodes, outsides)
 
         return condition_top(over, counts, at, messages_of, error, order.randomness)
+    if law.plan.method.name == "imaging":
+        from congenial.releases.making.imaged_parts import image_top, parts_of
+
+        parts = parts_of(law, over, aside, nodes)
+        source.measure(parts)
+        order.notify("moving the counts of all parts")
+        return image_top(over, counts, at, parts, order.randomness)
     order.notify(f"drawing the counts down to {level}")
     drawn = draw_top(over, counts, order.randomness)
     return drawn, [FromTop(total) for total in drawn.values[at].tolist()]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from congenial.plan.plan import Plan
 from congenial.releases.specification import WorstNeighbours
 from congenial.sum_network.joined import Outside, PartMessage
+
+if TYPE_CHECKING:
+    from congenial.releases.making.imaged_parts import MeasuredParts
+
+CHANGED = (
+    "the rows changed while they were counted in parts; release a copy of them that nobody changes."
+)
 
 
 @dataclass(frozen=True)
@@ -54,3 +61,5 @@ class FromTop:
     total: int  # The released count of its node.
     # Under conditioning: the message that the top received.
     sent: Sent | None = field(default=None, repr=False)
+    # Under imaging: all parts, whose values are in files, and the number of this one.
+    imaged: tuple[MeasuredParts, int] | None = None

@@ -38,6 +38,10 @@ def draw_part(
         from congenial.releases.making.conditioned_parts import condition_below
 
         below = condition_below(law, domain, counts, node, given, rng)
+    elif law.plan.method.name == "imaging":
+        from congenial.releases.making.imaged_parts import image_below
+
+        below = image_below(law, domain, counts, node, given)
     else:
         below = draw_below(law, domain, counts, given, rng)
     lines = {

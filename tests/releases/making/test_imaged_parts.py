@@ -1,0 +1,115 @@
+"""Releases by imaging in parts: the closest counts, the claims, and what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.errors import DataError, PlanError, ReleaseError
+from congenial.imaging.noisy import precision
+from congenial.imaging.update import Imaged
+from congenial.releases import directory as files
+from congenial.verification.verdict import verify
+from support.city import make_city
+from support.part_worlds import make_world
+from support.parts import keys_of, make, refused, stated_in, table_of
+
+METHOD = 'name = "imaging"'
+PUBLISH = 'publish = ["table", "measurements"]'
+MEASURED = {"method": METHOD, "release": PUBLISH}
+
+
+def numbers(place, column, name=files.CSV):
+    return np.array([int(row[column] or 0) for row in table_of(place, name)])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_releases_have_the_claims_of_those_at_once_and_their_closest_counts(seed, tmp_path):
+    level = make_world(tmp_path, np.random.default_rng([seed, 2031]), method="imaging")
+    problems = [refused(tmp_path, "whole", seed), refused(tmp_path, "parts", seed, parts=level)]
+    if any(problems):
+        assert problems[0] == problems[1] or re.search("has one part|/.* no path", problems[1])
+        return
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert keys_of(parts) == keys_of(whole)
+    assert np.array_equal(numbers(parts, "truth"), numbers(whole, "truth"))
+    assert stated_in(parts) == stated_in(whole)
+    assert [check for check in verify(parts) if not check.passed] == []
+    model, values = cg.read_release(parts).model, numbers(parts, "value")
+    if not model.plan.release.measurements:
+        return
+    measured = numbers(parts, "measurement", files.MEASUREMENTS_CSV)
+    y = np.where(model.resolved.pinned, values, measured)
+    weights = np.where(model.resolved.pinned, 0.0, precision(model.mechanism))
+    closest = cg.project(y, model.invariant, weights=weights)
+    at_once = Imaged(model.mechanism, model.resolved, "l2", integer=True).apply(y, cg.seeded(1))
+    # which of several roundings is released is random, but not how far it is from the closest point
+    costs = [np.abs(rounded - closest).sum() for rounded in (values, at_once)]
+    assert abs(costs[0] - costs[1]) < 1e-4
+    assert np.abs(values - y).sum() > 0
+
+
+def test_the_noise_of_parts_has_the_law_of_the_plan(tmp_path):
+    zones = {zone: f"b{zone // 2_000}" for zone in range(10_000)}
+    make_city(tmp_path, zones=zones, trips=dict.fromkeys(zones, 1), **MEASURED)
+    make(tmp_path, simulate=5, parts="borough")
+    rows = [row for row in table_of(tmp_path / "out", files.MEASUREMENTS_CSV) if row["zone"]]
+    [scale] = {float(row["scale"]) for row in rows}
+    noise = np.abs([int(row["measurement"]) - 1 for row in rows])
+    decay = np.exp(-1 / scale)
+    # the mean of the absolute value of discrete Laplace noise, and its deviation
+    mean, second = 2 * decay / (1 - decay**2), 2 * decay / (1 - decay) ** 2
+    deviation = np.sqrt((second - mean**2) / noise.size)
+    assert abs(noise.mean() - mean) < 5 * deviation
+    assert abs(noise.mean() - 1.3 * mean) > 5 * deviation
+
+
+def test_no_file_of_the_parts_stays(tmp_path):
+    make_city(tmp_path, **MEASURED)
+    make(tmp_path, parts="borough")
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    make(tmp_path, "whole")
+    assert names == {path.name for path in (tmp_path / "whole").iterdir()}
+
+
+def test_the_files_of_parts_hold_no_confidential_count(tmp_path, monkeypatch):
+    # every count is the same odd number, which noise of scale 1e5 never leaves in its place
+    make_city(
+        tmp_path,
+        **MEASURED,
+        zones={zone: f"b{zone // 3}" for zone in range(9)},
+        trips=dict.fromkeys(range(9), 12_345),
+        privacy='neighbours = "substitute"\nepsilon = 1e-5',
+    )
+    seen = []
+    from congenial.releases.making import imaged_parts
+
+    monkeypatch.setattr(imaged_parts.np, "savez", lambda _, **given: seen.append(given))
+    with pytest.raises(ReleaseError):
+        make(tmp_path, parts="borough", simulate=1)
+    assert len(seen) == 3
+    assert all(given["measured"][0] == 0 for given in seen)
+    assert not any((given["measured"] % 12_345 == 0)[1:].any() for given in seen)
+
+
+def test_spark_is_refused_before_anything_is_counted(tmp_path):
+    make_city(tmp_path, **MEASURED)
+    (tmp_path / "rows.csv").unlink()
+    with pytest.raises(PlanError, match="'imaging', which Spark does not draw; give 'topdown'"):
+        make(tmp_path, parts="borough", on=object())
+
+
+def test_places_that_change_after_the_measurements_are_refused(tmp_path):
+    make_city(tmp_path, **MEASURED)
+
+    def change(step):
+        if step.startswith("moving"):
+            with (tmp_path / "zones.csv").open("a") as file:
+                file.write("7,Arden\n")
+
+    with pytest.raises(DataError, match="the rows changed"):
+        make(tmp_path, parts="borough", notify=change)
+    assert not (tmp_path / "out").exists()
