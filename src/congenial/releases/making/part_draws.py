@@ -92,9 +92,7 @@ def forest_below(domain: Tree, depth: int) -> Tree:
     return Tree.from_parents(parents, domain.names[depth:])
 
 
-def drawn_rows(
-    model: Model, counts: IntArray, measured: IntArray, values: IntArray
-) -> DrawnRows:
+def drawn_rows(model: Model, counts: IntArray, measured: IntArray, values: IntArray) -> DrawnRows:
     """Return the rows of noisy counts that were moved; measurements only if they are published."""
     published = measured if model.plan.release.measurements else None
     return DrawnRows(model, margins_in_parts(model), counts, published, values)
