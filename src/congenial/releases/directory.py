@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain, islice, starmap
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -211,13 +211,13 @@ def csv_lines(
     """Yield the lines of rows, some at a time: the cells that name each count, and its numbers."""
     if stamped:
         own = {**own, NOTE: repeated((STAMP,), np.zeros(len(next(iter(own.values())))))}
-    line = ("{}" + ",".join("{}" for _ in own) + "\n").format
+    line = ("%s" + ",".join("%s" for _ in own) + "\n").__mod__
     shown = [_as_cells(column) for column in own.values()]
     rows, begin = iter(keys), 0
     while part := list(islice(rows, _LINES)):
         here = slice(begin, begin + len(part))
         cells = (_formatted(column.take(here)) for column in shown)
-        yield "".join(starmap(line, zip(part, *cells, strict=True))).encode()
+        yield "".join(map(line, zip(part, *cells, strict=True))).encode()
         begin = here.stop
 
 

@@ -50,6 +50,7 @@ from congenial.releases.part_models import PartShape
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
+    from congenial.releases.making.imaged_parts import MeasuredParts
     from congenial.sum_network.joined import Outside, PartMessage
 
 T = TypeVar("T")
@@ -221,6 +222,10 @@ class RowsInSpark:
         )
         step = Sending(self.stage, law, self.asked)
         return list(self._done(step, orders, len(nodes), "preparing"))
+
+    def measure(self, parts: MeasuredParts) -> None:
+        """Measure nothing: `release` refuses imaging in Spark."""
+        raise AssertionError(f"Spark draws no parts of a {parts.law.plan.method.name} plan")
 
     def drawn(
         self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
