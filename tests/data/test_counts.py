@@ -235,11 +235,47 @@ def test_rows_on_a_path_are_counted_alone(tmp_path, kind):
     )
     whole = count(plan, base=tmp_path)
     paths = [whole.domain.path(v) for v in range(len(whole.domain))]
-    for v in np.flatnonzero(whole.domain.level == 1).tolist():
-        with open_source(plan, base=tmp_path, within=paths[v][1:]) as source:
+    at = np.flatnonzero(whole.domain.level == 1).tolist()
+    for some in (at[:1], at[1:2], at[2:], at[:2], at[::2], at):
+        within = [paths[v][1:] for v in some]
+        with open_source(plan, base=tmp_path, within=within) as source:
             part = source.counted
-        below = [u for u in range(len(paths)) if paths[u][:2] == paths[v]]
+        below = [u for u in range(len(paths)) if paths[u][1:2] in within]
         assert [part.domain.path(u) for u in range(1, len(part.domain))] == [
             paths[u] for u in below
         ]
         assert part.counts[1:].tolist() == whole.counts[below].tolist()
+
+
+def test_rows_on_paths_of_two_levels_are_counted_alone(tmp_path):
+    # a row of no path has names that lie between theirs
+    names = [("a", "x"), ("a", "z"), ("b", "y"), ("c", "x"), ("b", None), (None, "x")]
+    listed = ", ".join(
+        "({})".format(", ".join("NULL" if name is None else f"'{name}'" for name in path))
+        for path in names
+    )
+    duckdb.sql(
+        f"COPY (SELECT upper, middle, i AS lower FROM (VALUES {listed}) t(upper, middle), "
+        f"range(3) r(i)) TO '{tmp_path / 'rows.parquet'}'"
+    )
+    plan = parse_plan(
+        """
+        [data]
+        source = "rows.parquet"
+        where = "middle IS NOT NULL AND upper IS NOT NULL"
+        [hierarchy]
+        root = "r"
+        levels = ["upper", "middle", "lower"]
+        domain = "data"
+        names_repeat = true
+        [privacy]
+        neighbours = "add-remove"
+        epsilon = 1.0
+        """
+    )
+    within = [("a", "x"), ("b", "y"), ("c", "x")]
+    with open_source(plan, base=tmp_path, within=within) as source:
+        found = source.counted
+    tree = found.domain
+    assert [tree.path(v)[1:] for v in np.flatnonzero(tree.level == 2)] == within
+    assert found.counts[tree.level == 2].tolist() == [3, 3, 3]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from congenial.data.counts import build_domain
+from congenial.data.counts import build_domain, open_source
 from congenial.data.public_domain import Paths, tree_of
 from congenial.domain.names import Names
 from congenial.domain.tree import Tree
@@ -79,3 +79,12 @@ def test_a_name_under_two_parents_with_several_parts_is_no_wrong_order(tmp_path)
     (tmp_path / "zones.csv").write_text(zones)
     with pytest.raises(DataError, match=r"give it one, or say hierarchy\.names_repeat = true"):
         build_domain(plan, base=tmp_path)
+
+
+def test_places_below_each_node_of_a_level_are_those_of_the_file(tmp_path):
+    make_city(tmp_path, hierarchy='root = "all"\nlevels = ["b", "k", "z"]\ndomain = "places.csv"')
+    (tmp_path / "places.csv").write_text("b,k,z\nx,1,p\nx,1,q\nx,2,p\ny,1,p\n,1,p\n")
+    plan = read_plan(tmp_path / "plan.toml")
+    with open_source(plan, base=tmp_path) as rows:
+        assert rows.places_below(1) == {("x",): 3, ("y",): 1}
+        assert rows.places_below(2) == {("x", "1"): 2, ("x", "2"): 1, ("y", "1"): 1}

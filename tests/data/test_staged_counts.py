@@ -104,7 +104,7 @@ def test_staged_counts_are_those_of_the_rows(seed, tmp_path):
         def tally(file=file):
             return no_rows(plan) if file is None else read_staged(staging.folder / file)
 
-        with open_tallied(plan, tmp_path, tally, within=path) as part:
+        with open_tallied(plan, tmp_path, tally, within=[path]) as part:
             domain, counts = part.domain, part.counted.counts
         for u in range(depth, len(domain)):
             found[domain.path(u)] = int(counts[u])

@@ -42,12 +42,12 @@ def messages_of(tree: cg.Tree, rng) -> extremes._Messages:
     return extremes._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
 
 
-def alone(network, dispersion, base):
+def alone(network, dispersion, base, number):
     return np.arange(network.slots)
 
 
 def twins_of(tables: Tables, dispersion, base):
-    return module._twins(tables.network, dispersion, base)
+    return module._twins(tables.network, dispersion, base, module._NO_NUMBERS)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -103,8 +103,9 @@ def test_the_extent_is_the_sum_and_the_least_that_is_positive(size):
     assert found(np.full(size, 3.0)) == (3.0 * size, 1.0)
 
 
+@pytest.mark.parametrize("few", [0, 10**6])
 @pytest.mark.parametrize("seed", range(60))
-def test_the_reach_of_like_nodes_is_that_of_each_by_itself(seed):
+def test_the_reach_of_like_nodes_is_that_of_each_by_itself(seed, few, monkeypatch):
     """Scales, exact counts and families vary, so that some nodes are alike and others not."""
     rng = np.random.default_rng(seed)
     tree = a_tree(rng)
@@ -117,4 +118,19 @@ def test_the_reach_of_like_nodes_is_that_of_each_by_itself(seed):
     tables = law.whole_tables
     laws = (module.marginal(tables, v) for v in range(n))
     each = [module.interval_and_reach(*one, 0.1)[2] for one in laws]
+    monkeypatch.setattr(module, "_FEW", few)  # one pass down, or each law by itself
     assert module.reaches(tables, tree, 0.1).tolist() == each
+
+
+def test_nodes_of_one_number_are_passed_once():
+    """Two families of one kind, below parents of one law, and a family of another kind."""
+    parents = [-1, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
+    tree = cg.Tree.from_parents(parents)
+    mechanism = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), cg.consistent(tree))
+    tables = mechanism.whole_tables
+    network, none = tables.network, (np.zeros(12), np.zeros(12, dtype=np.int64))
+    number = module._alike(network.slot_class[:12].astype(np.int64), tree)
+    twin = module._twins(network, *none, number)
+    assert [len(set(twin[[1, 2, 3]])), len(set(twin[4:10])), len(set(twin[10:12]))] == [2, 1, 1]
+    before = module._twins(network, *none, module._NO_NUMBERS)
+    assert np.unique(twin).size < np.unique(before).size

@@ -113,7 +113,7 @@ SHARES = (
         ("numerics.trees.add_up_rows", "i8*! i8* i8**! i8* b1*"),
         ("numerics.trees.numbers_above", "i8*! i4* i4*"),
         ("numerics.trees.mark_implied", "i8*! b1*! b1*! f8*! f8* b1*"),
-        ("network.twins.pair", "i1* i4* i4* i4* i4* i4* i4* b1* i8*"),
+        ("network.twins.pair", "i1* i4* i4* i4* i4* i4* i4* b1* i8* i8*"),
     ),
 )
 

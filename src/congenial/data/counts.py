@@ -29,9 +29,10 @@ from congenial.data.public_domain import (
     domain_paths,
     joined,
     level_columns,
-    on_path,
+    on_paths,
     open_public,
     order_nodes,
+    rows_below,
     texts_of,
     tree_of,
     unreadable,
@@ -50,6 +51,7 @@ from congenial.data.sources import (
     open_files,
     with_types,
 )
+from congenial.domain.tree import Path as NodePath
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, DataError
@@ -95,7 +97,8 @@ class RowSource:
     batches: Iterable[Relation]  # The rows, read once.
     # The rest of the row filter, if an engine has evaluated a part of it.
     left: Condition | None = None
-    within: Sequence[str] = ()  # Names below the root; rows elsewhere are left out.
+    # Paths below the root, of one length; rows elsewhere are left out, if any is given.
+    within: Sequence[NodePath] = ()
     groups: GroupQuery | None = None  # The query that counts the rows in their engine, if any.
     # Returns rows that are tallied already, as an Arrow table like the table `tally`.
     tallied: Callable[[], Any] | None = None
@@ -124,6 +127,10 @@ class RowSource:
     def domain(self) -> Tree | Workload:
         """The domain; if the nodes come from the rows, this counts them."""
         return self.counted.domain if self.public_domain is None else self.public_domain
+
+    def places_below(self, depth: int) -> dict[NodePath, int]:
+        """Return a bound on the number of leaves below each node of a level of a public domain."""
+        return rows_below(self.connection, self.plan, self.public, depth)
 
     @cached_property
     def counted(self) -> Counted:
@@ -163,12 +170,13 @@ class JointSource:
 
 @contextmanager
 def open_source(
-    plan: Plan, *, base: Path, frame: object | None = None, within: Sequence[str] = ()
+    plan: Plan, *, base: Path, frame: object | None = None, within: Sequence[NodePath] = ()
 ) -> Iterator[RowSource | JointSource]:
     """Open the rows of a plan and its public files, over one connection for each table.
 
     A plan of several tables takes its frames as a mapping from the name of each table. Of a tree,
-    only nodes on the path `within` and below it are counted; the path begins below the root.
+    only nodes on the paths `within` and below them are counted, if any is given. The paths have one
+    length and begin below the root.
     """
     if not plan.tables:
         with _open(plan, base, frame) as source:
@@ -397,7 +405,7 @@ def _cells(
 
 
 def _tally(
-    connection: Connection, plan: Plan, public: Public, rows: Relation, within: Sequence[str]
+    connection: Connection, plan: Plan, public: Public, rows: Relation, within: Sequence[NodePath]
 ) -> None:
     """Add the counts of one batch to the table `tally`; rows left out are counted together.
 
@@ -417,7 +425,7 @@ def _tally(
         connection,
         f"INSERT INTO tally SELECT kept, {kept}, sum(records) FROM (SELECT "
         f"coalesce(TRY({condition.sql}), false) AS kept, fate, {texts_of(names, whole)}, "
-        f"{records} AS records FROM {whole.sql} WHERE {on_path(plan, within, whole)}) "
+        f"{records} AS records FROM {whole.sql} WHERE {on_paths(plan, within, whole)}) "
         f"WHERE records IS DISTINCT FROM 0 GROUP BY ALL",
         unreadable(rows),
     )

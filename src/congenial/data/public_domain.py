@@ -31,6 +31,7 @@ from congenial.data.sources import (
     with_types,
 )
 from congenial.domain.names import KIND, Names
+from congenial.domain.tree import Path as NodePath
 from congenial.domain.tree import Tree
 from congenial.errors import DataError
 from congenial.plan.fields import refuse
@@ -221,15 +222,37 @@ def texts_of(columns: Mapping[str, str], table: Relation) -> str:
     )
 
 
-def on_path(plan: Plan, within: Sequence[str], table: Relation) -> str:
-    """SQL for a table's rows whose first levels have the names `within`."""
-    tests = ["true"]
-    for level, name in zip(plan.hierarchy.levels, within, strict=False):
-        kind = table.columns[level]
+def on_paths(plan: Plan, within: Sequence[NodePath], table: Relation) -> str:
+    """SQL for a table's rows whose first levels have the names of a path `within`; all if none."""
+    tests, texts = ["true"], []
+    for level, names in zip(plan.hierarchy.levels, zip(*within, strict=True), strict=False):
+        kind, low, high = table.columns[level], min(names), max(names)
         # DuckDB skips blocks of a file by a comparison with the column itself
         text = identifier(level) if kind == "VARCHAR" else name_of(level, kind)
-        tests.append(f"{text} = {literal(name)}")
+        texts.append(text)
+        if low == high:
+            tests.append(f"{text} = {literal(low)}")
+        elif kind == "VARCHAR":
+            tests.append(f"{text} >= {literal(low)} AND {text} <= {literal(high)}")
+    if len(within) > 1:
+        listed = ", ".join(f"({', '.join(map(literal, path))})" for path in within)
+        tests.append(f"({', '.join(texts)}) IN (VALUES {listed})")
     return " AND ".join(tests)
+
+
+def rows_below(
+    connection: Connection, plan: Plan, public: Public, depth: int
+) -> dict[NodePath, int]:
+    """Count the rows of the lookup or file of the domain below each node of a level, by its path.
+
+    A path begins below the root. Rows that the row filter leaves out are counted, too.
+    """
+    table = _domain_table(plan, public)
+    texts = texts_of(dict(list(level_columns(plan).items())[:depth]), table)
+    found = ask(
+        connection, f"SELECT count(*), {texts} FROM {table.sql} GROUP BY ALL", unreadable(table)
+    )
+    return {path: int(number) for number, *names in found if None not in (path := tuple(names))}
 
 
 def _domain_table(plan: Plan, public: Public) -> Relation:
@@ -257,12 +280,13 @@ def _domain_table(plan: Plan, public: Public) -> Relation:
 
 
 def domain_paths(
-    connection: Connection, plan: Plan, public: Public, within: Sequence[str] = ()
+    connection: Connection, plan: Plan, public: Public, within: Sequence[NodePath] = ()
 ) -> Paths:
     """List the domain's nodes from the lookup or a file; `order_nodes` explains.
 
     The conjuncts of `where` that name only the domain's columns are applied. Without levels the
-    root is the only node, and the only leaf. Only nodes on the path `within` and below it are kept.
+    root is the only node, and the only leaf. If paths `within` are given, other nodes are left out,
+    except those below.
     """
     if not plan.hierarchy.levels:
         ask(connection, "CREATE TEMP TABLE ordered AS SELECT 0 AS leaf", BROKEN)
@@ -277,7 +301,7 @@ def domain_paths(
     ask(
         connection,
         f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {texts_of(level_columns(plan), table)} "
-        f"FROM {table.sql} WHERE TRY({part}) AND {on_path(plan, within, table)}",
+        f"FROM {table.sql} WHERE TRY({part}) AND {on_paths(plan, within, table)}",
         unreadable(table),
     )
     return order_nodes(connection, plan, table.shown, public=True)

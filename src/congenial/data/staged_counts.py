@@ -19,6 +19,7 @@ from congenial.data.counts import RowSource, check_tally, fill_tally
 from congenial.data.lazy_frames import GroupQuery
 from congenial.data.public_domain import BROKEN, level_columns, open_public
 from congenial.data.sources import Connection, Relation, ask, connect
+from congenial.domain.tree import Path as NodePath
 from congenial.plan.plan import Plan
 
 # Rows that a worker tallies at a time.
@@ -190,11 +191,11 @@ def open_tallied(
     *,
     shown: str = "the frame",
     known: Sequence[str] = (),
-    within: Sequence[str] = (),
+    within: Sequence[NodePath] = (),
 ) -> Iterator[RowSource]:
     """Open rows that are tallied already; `tally` returns them, and is called when they are used.
 
-    Of a tree, only nodes on the path `within` and below it are counted.
+    Of a tree, only nodes on the paths `within` and below them are counted, if any is given.
     """
     with connect() as connection:
         public = open_public(connection, plan, base)

@@ -16,7 +16,7 @@ PARTS = "parts"
 _KEYS = ("publish_exactly", "at_least", "at_most")
 # Methods that draw the counts of one part after another, and the samplers that do.
 _METHODS, _SAMPLERS = ("topdown", "conditioning", "imaging"), ("auto", "exact")
-# Most parts: each opens the rows anew, which takes a tenth of a second or more.
+# Most parts: each takes some hundredths of a second beside its counts.
 _MOST = 10_000
 
 

@@ -17,9 +17,9 @@ from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Most different laws that are computed one by one: a number, or a fraction of all nodes. A pass
-# over all nodes takes longer per node, because it does not skip nodes with equal laws.
-_FEW, _FRACTION = 64, 0.25
+# Most different laws that are computed one by one.
+_FEW = 64
+_NO_NUMBERS = np.zeros(0, dtype=np.int64)
 
 
 class Summaries(NamedTuple):
@@ -41,14 +41,17 @@ def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     """Return the reach of every node of a tree, see `Summaries`.
 
     The reach of each different law is computed once. A few laws are computed one by one with
-    transforms, many by one pass over all nodes, which needs no transforms. The error of the tables
+    transforms, many by one pass down to them, which needs no transforms. The error of the tables
     is taken from `alpha`.
     """
     n, alpha = len(tree), max(alpha - tables.error, 0.0)
     number = _alike(tables.network.slot_class[:n].astype(np.int64), tree)
     _, different, number = np.unique(number, return_index=True, return_inverse=True)
-    if different.size > max(_FEW, _FRACTION * n):
-        return summaries(tables, tree.is_leaf, alpha).reach
+    if different.size > _FEW:
+        own = tables.table, np.zeros(tables.lo.size)
+        rising = np.zeros(n), np.zeros(n, dtype=np.int64)
+        found = _laws(tables, *own, tree.is_leaf, alpha, rising, np.empty(0), number)[0]
+        return np.rint(found[:, kernels.REACH]).astype(np.int64)
     laws = (marginal(tables, int(v)) for v in different)
     return np.array([interval_and_reach(*law, alpha)[2] for law in laws], dtype=np.int64)[number]
 
@@ -213,10 +216,11 @@ def _laws(
     alpha: float,
     rising: tuple[FloatArray, IntArray],
     tails: FloatArray,
+    number: IntArray = _NO_NUMBERS,
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Return the results of one pass down over the marginal laws of the nodes.
 
-    Nothing is truncated if tails are asked for.
+    Nothing is truncated if tails are asked for. Nodes of one `number` have the same law.
     """
     network, n = tables.network, is_leaf.size
     dispersion, base = rising
@@ -225,14 +229,14 @@ def _laws(
     ends[:n] = is_leaf
     out = np.empty((n, kernels.SUMMARIES))
     below, above = (np.empty((n, tails.size), dtype=np.int64) for _ in range(2))
-    twin = _twins(network, dispersion, base)
+    twin = _twins(network, dispersion, base, number)
     nodes = Slots(network.slot_class, twin, ends, dispersion, base)
     of = network.program, network.left, tables.windows, tables.table, shown, lost
     kernels.marginals(*of, nodes, alpha, cut, tails, (out, below, above))
     return out, below, above
 
 
-def _twins(network: Network, dispersion: FloatArray, base: IntArray) -> IntArray:
+def _twins(network: Network, dispersion: FloatArray, base: IntArray, number: IntArray) -> IntArray:
     """Return the slot whose summaries each slot has; nodes of one class may differ in these two."""
     of = network.slot_class[: base.size]
     alike = np.ones(network.ctype.size, dtype=np.bool_)
@@ -242,7 +246,7 @@ def _twins(network: Network, dispersion: FloatArray, base: IntArray) -> IntArray
         alike[of[column != some[of]]] = False
     twin = np.empty(network.slots, dtype=np.int64)
     of_classes = network.slot_class, network.left, network.right
-    pair(*network.program[:4], *of_classes, alike, twin)
+    pair(*network.program[:4], *of_classes, alike, number, twin)
     return twin
 
 

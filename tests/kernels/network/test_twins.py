@@ -46,8 +46,7 @@ def test_values_are_twins_if_their_paths_differ_only_in_like_parts(seed):
             way += [(*way[s], "part"), (*way[s], "part" if like else "other")]
     op, first, second, third = (np.array(x) for x in zip(*program, strict=True))
     twin = np.empty(len(slot_class), dtype=np.int64)
-    pair(
-        op, first, second, third, np.array(slot_class), np.array(left), np.array(right), alike, twin
-    )
+    of_classes = np.array(slot_class), np.array(left), np.array(right)
+    pair(op, first, second, third, *of_classes, alike, np.zeros(0, dtype=np.int64), twin)
     assert alike.tolist() == whole.tolist()
     assert twin.tolist() == [way.index(w) for w in way]

@@ -7,10 +7,15 @@ import re
 import numpy as np
 import pytest
 
+import congenial as cg
 from congenial.accounting.amounts import amount_of
+from congenial.data.counts import open_source
 from congenial.errors import DataError, PlanError
 from congenial.ledger.debits import read_ledger
 from congenial.ledger.ledger_file import init_ledger
+from congenial.releases import directory as files
+from congenial.releases.making import part_files
+from congenial.releases.making.part_law import CutNode
 from congenial.verification.verdict import verify
 from support.city import make_city
 from support.part_worlds import make_world
@@ -32,7 +37,54 @@ def test_random_releases_have_the_rows_and_claims_of_those_made_at_once(seed, tm
     assert [check for check in verify(tmp_path / "parts") if not check.passed] == []
 
 
-def test_rows_that_change_between_two_parts_are_refused_and_stay_debited(tmp_path):
+@pytest.mark.parametrize("method", ["topdown", "conditioning"])
+@pytest.mark.parametrize("seed", range(8))
+def test_parts_that_are_counted_together_have_the_counts_of_each_one(
+    seed, method, tmp_path, monkeypatch
+):
+    level = make_world(tmp_path, np.random.default_rng([seed, 2031]), method=method)
+    opened = []
+
+    def counting(*args, within=(), **options):
+        opened.append(len(within))
+        return open_source(*args, within=within, **options)
+
+    monkeypatch.setattr(part_files, "open_source", counting)
+    made = {}
+    for most in (0, 20, 10**6):
+        monkeypatch.setattr(part_files, "_TOGETHER", most)
+        problem = refused(tmp_path, f"by-{most}", seed, parts=level)
+        if not problem:
+            made[most] = max(opened), (tmp_path / f"by-{most}" / files.CSV).read_bytes()
+        opened.clear()
+    if made:
+        assert made[0] == (1, made[10**6][1])
+        assert made[20][1] == made[0][1]
+        assert made[0][0] <= made[20][0] <= made[10**6][0]
+        places = table_of(tmp_path / "by-0")
+        assert made[10**6][0] == sum(row["level_name"] == level for row in places)
+
+
+def test_groups_of_parts_are_small_or_one_part(monkeypatch):
+    nodes = [CutNode((str(k),), k, False, 0.0, np.inf) for k in range(7)]
+    monkeypatch.setattr(part_files, "_TOGETHER", 10)
+    groups = part_files.in_groups(nodes, [4, 6, 1, 30, 0, 10, 1])
+    assert [[node.records for node in group] for group in groups] == [[0, 1], [2], [3], [4, 5], [6]]
+    assert list(part_files.in_groups([], [])) == []
+
+
+def test_a_part_that_is_gone_is_a_change():
+    tree = cg.Tree.from_paths(["r/a/1", "r/a/2", "r/b/1"])
+    with pytest.raises(DataError, match="the rows changed"):
+        list(part_files.parts_of(tree, tree.roll_up([1, 2, 3]), 1, 3))
+    parts = list(part_files.parts_of(tree, tree.roll_up([1, 2, 3]), 1, 2))
+    assert [list(part.names) for part, _ in parts] == [["r", "a", "1", "2"], ["r", "b", "1"]]
+    assert [part.parents.tolist() for part, _ in parts] == [[-1, 0, 1, 1], [-1, 0, 1]]
+    assert [counts.tolist() for _, counts in parts] == [[3, 3, 1, 2], [3, 3, 3]]
+
+
+def test_rows_that_change_between_two_parts_are_refused_and_stay_debited(tmp_path, monkeypatch):
+    monkeypatch.setattr(part_files, "_TOGETHER", 0)
     make_city(
         tmp_path,
         **PARTED,

@@ -46,7 +46,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 # Most nodes of a part, and most parts, of a tree whose tables do not fit in memory at once. Larger
 # parts take long, and their messages miss the error bound more often.
-_LARGEST_PART, _MOST_PARTS = 1 << 15, 10_000
+_LARGEST_PART, _MOST_PARTS = 1 << 17, 10_000
 
 
 @dataclass(frozen=True, eq=False)

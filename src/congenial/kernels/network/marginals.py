@@ -224,12 +224,18 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, tai
         begins = stops = 0
         if source >= 0 and twin[source] != source:
             continue
-        # the first of two twins stands for both
-        for side in range(2 if split and twin[third[i]] == third[i] else 1):
+        if split:
+            d = slot_class[source]
+            around = buffer[place[source] : place[source] + hi[d] - lo[d] + 1]
+            own = offset[d]
+            begins, stops = held(around, table[own : own + around.size], cut)
+        for side in range(2 if split else 1):
             child = first[i]
             other = child
             if split:
                 child, other = (second[i], third[i]) if side == 0 else (third[i], second[i])
+            if twin[child] != child:
+                continue  # its twin stands for both
             c = slot_class[child]
             width = hi[c] - lo[c] + 1
             size = _size_of(width)
@@ -263,9 +269,6 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, tai
                 else:
                     o = slot_class[other]
                     rest = table[offset[o] : offset[o] + hi[o] - lo[o] + 1]
-                    if side == 0:
-                        own = offset[d]
-                        begins, stops = held(around, table[own : own + around.size], cut)
                     kept = around[begins:stops]
                     if tracked:
                         terms = min(kept.size, rest.size)

@@ -79,7 +79,7 @@ class Stage:
         def tally() -> Any:
             return no_rows(plan) if file is None else read_staged(self.place / COUNTS / file)
 
-        with open_tallied(plan, self.base, tally, within=order.node.path) as rows:
+        with open_tallied(plan, self.base, tally, within=[order.node.path]) as rows:
             domain, counts = cast(Tree, rows.domain), rows.counted.counts
         if counts[self.depth] != order.node.records:
             raise ReleaseError(

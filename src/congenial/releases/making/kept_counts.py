@@ -16,11 +16,12 @@ _ROOM = 1 << 28
 _LEVEL = 1
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class KeptCounts:
     """Trees without names, and their counts, by the path of the node that a part is below."""
 
     parts: dict[Path, tuple[bytes, bytes, str]] = field(default_factory=dict, repr=False)
+    size: int = field(default=0, repr=False)  # Bytes of all parts.
 
     def keep(self, path: Path, tree: Tree, counts: IntArray) -> None:
         """Keep the counts of a part, shape (nodes,), if there is room for them."""
@@ -31,15 +32,15 @@ class KeptCounts:
         )
         if self.size + len(shape) + len(values) <= _ROOM:
             self.parts[path] = shape, values, kind.str
+            self.size += len(shape) + len(values)
 
-    @property
-    def size(self) -> int:
-        """Bytes of all parts."""
-        return sum(len(shape) + len(values) for shape, values, _ in self.parts.values())
+    def __contains__(self, path: Path) -> bool:
+        """Whether the counts of a part are kept."""
+        return path in self.parts
 
     def of(self, path: Path) -> tuple[Tree, IntArray] | None:
         """Return the tree and the counts of a part, if they are kept."""
-        if path not in self.parts:
+        if path not in self:
             return None
         shape, values, kind = self.parts[path]
         steps = np.frombuffer(zlib.decompress(shape), dtype=np.int32)

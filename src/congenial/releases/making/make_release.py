@@ -115,9 +115,9 @@ def release(
         Replace a release that is already there.
     parts : str, optional
         A level of the plan. What lies below each of its nodes is counted, drawn and written by
-        itself, so that memory holds one such part at a time; each part reads the rows once. The
-        release has the same law, guarantee and files. For TopDown and conditioning, with
-        nonnegative counts; a conditioned table then has no intervals.
+        itself, so that memory holds one such part, or some small ones, at a time. The release has
+        the same law, guarantee and files. For TopDown and conditioning, with nonnegative counts; a
+        conditioned table then has no intervals.
     on : pyspark.sql.SparkSession, optional
         Count and draw the parts on the workers of this session. The rows are a `frame` of Spark, or
         Parquet files. All workers see the parent of `out` and the plan's files, and have this

@@ -17,6 +17,8 @@ from congenial.accounting.guarantee import Guarantee
 from congenial.data.counts import JointSource, RowSource, open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
+from congenial.domain.names import Names
+from congenial.domain.tree import Path as NodePath
 from congenial.domain.tree import Tree
 from congenial.errors import CongenialError, DataError
 from congenial.plan.cut import PARTS, Cut, check_number, check_single
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from congenial.sum_network.joined import Outside, PartMessage
 
 log = logging.getLogger("congenial.releases.making")
+# Most leaves of parts that are counted at once. Each time, the rows are opened and read anew.
+_TOGETHER = 250_000
 
 
 class PartSource(Protocol):
@@ -84,14 +88,16 @@ class PartSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class RowsHere:
-    """Rows that are counted in this process, once for each part."""
+    """Rows that are counted in this process, once for each large part or some small ones."""
 
     cut: Cut
     order: Order
     kept: KeptCounts = field(default_factory=KeptCounts)
     keyed = False
 
-    def _opened(self, plan: Plan, *within: str) -> AbstractContextManager[RowSource | JointSource]:
+    def _opened(
+        self, plan: Plan, *within: NodePath
+    ) -> AbstractContextManager[RowSource | JointSource]:
         return open_source(plan, base=self.order.base, frame=self.order.frame, within=within)
 
     def opened(self) -> AbstractContextManager[RowSource | JointSource]:
@@ -152,15 +158,66 @@ class RowsHere:
         kept: KeptCounts | None = None,
     ) -> Iterator[tuple[Tree, IntArray]]:
         """Yield the nodes below each one and their counts: those kept, or counted from rows."""
+        others = [node for node in nodes if kept is None or node.path not in kept]
+        fresh = self._from_rows(plan, others)
         for number, node in enumerate(nodes, start=1):
             self.order.notify(f"{step} {number:,} of {len(nodes):,}")
             part = None if kept is None else kept.of(node.path)
-            if part is None:
-                with self._opened(plan, *node.path) as rows:
-                    part = cast(Tree, rows.domain), rows.counted.counts
+            part = next(fresh) if part is None else part
             if part[1][self.cut.depth] != node.records:
                 raise DataError(CHANGED)
             yield part
+
+    def _from_rows(self, plan: Plan, nodes: Sequence[CutNode]) -> Iterator[tuple[Tree, IntArray]]:
+        """Yield the nodes below each one and their counts; count many small parts at once."""
+        for group in in_groups(nodes, self._sizes(nodes)):
+            with self._opened(plan, *(node.path for node in group)) as rows:
+                domain, counts = cast(Tree, rows.domain), rows.counted.counts
+            yield from parts_of(domain, counts, self.cut.depth, len(group))
+
+    def _sizes(self, nodes: Sequence[CutNode]) -> list[int]:
+        """Return a bound on the number of leaves below each node."""
+        if self.cut.plan.hierarchy.domain == "data":  # each leaf has a record
+            return [node.records for node in nodes]
+        with self._opened(self.cut.plan) as rows:
+            found = cast(RowSource, rows).places_below(self.cut.depth)
+        return [found.get(node.path, 0) for node in nodes]
+
+
+def in_groups(nodes: Sequence[CutNode], sizes: Sequence[int]) -> Iterator[list[CutNode]]:
+    """Yield runs of nodes; each has few leaves below its nodes, or a single node."""
+    group: list[CutNode] = []
+    held = 0
+    for node, size in zip(nodes, sizes, strict=True):
+        if group and held + size > _TOGETHER:
+            yield group
+            group, held = [], 0
+        group.append(node)
+        held += size
+    if group:
+        yield group
+
+
+def parts_of(
+    domain: Tree, counts: IntArray, depth: int, number: int
+) -> Iterator[tuple[Tree, IntArray]]:
+    """Yield the tree and the counts of each part, given those of several parts in one tree.
+
+    A part has the path down to its node and all below it; its counts are of its own rows.
+    """
+    starts = np.flatnonzero(domain.short_level <= depth)
+    ends = np.append(starts[1:], len(domain))  # the nodes are in depth-first order
+    is_cut = domain.short_level[starts] == depth
+    if is_cut.sum() != number:
+        raise DataError(CHANGED)
+    if number == 1:
+        yield domain, counts
+        return
+    for node, end in zip(starts[is_cut].tolist(), ends[is_cut].tolist(), strict=True):
+        below = domain.parents[node + 1 : end] - (node - depth)
+        names = domain.names.array[np.append(domain.above(node), np.arange(node + 1, end))]
+        tree = Tree.from_parents(np.append(np.arange(-1, depth), below), Names(names))
+        yield tree, np.append(np.full(depth, counts[node]), counts[node:end])
 
 
 def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
