@@ -41,8 +41,9 @@ def adopt() -> None:
 class Use:
     """The use of processors and memory by all processes below this one, sampled while they run."""
 
-    # By the kind of the process, its number and its start.
-    seconds: dict[tuple[str, int, int], float] = field(default_factory=dict)
+    # By the number of the process and its start.
+    seconds: dict[tuple[int, int], float] = field(default_factory=dict)
+    kinds: dict[tuple[int, int], str] = field(default_factory=dict)
     megabytes: dict[str, float] = field(default_factory=dict)  # The largest process of each kind.
 
     def sample(self) -> None:
@@ -61,14 +62,16 @@ class Use:
             fields, command = seen[process]
             kind = "worker" if b"pyspark.daemon" in command else "driver"
             kind = "java" if command.split(b"\0")[0].endswith(b"java") else kind
-            spent = (int(fields[11]) + int(fields[12])) / _TICKS
-            self.seconds[kind, process, int(fields[19])] = spent
+            key = process, int(fields[19])
+            self.seconds[key] = (int(fields[11]) + int(fields[12])) / _TICKS
+            if command:  # one that has ended has none
+                self.kinds[key] = kind
             size = int(fields[21]) * _PAGE / 1e6
             self.megabytes[kind] = max(self.megabytes.get(kind, 0.0), size)
 
     def spent(self, kind: str) -> float:
         """Return the seconds of all processes of a kind."""
-        return sum(seconds for (own, _, _), seconds in self.seconds.items() if own == kind)
+        return sum(seconds for key, seconds in self.seconds.items() if self.kinds.get(key) == kind)
 
 
 def cost_of(command: list[str], environment: dict[str, str]) -> tuple[float, Use]:
