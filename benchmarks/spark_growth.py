@@ -1,9 +1,9 @@
 """Release made-up counts in Spark, some millions after others, and draw what each size costs.
 
-The record of the runs is docs/benchmarks-spark.json. From it come the plot, the table of the page
-about Spark, and the time on many workers by the measured slopes. Needs Java and `make spark`, and
-some 13 GB of disk for each 10^8 counts. Usage: python -m benchmarks.spark_growth 1 10 100; without
-a number, it draws and prints what the record says.
+The record of the runs is docs/benchmarks-spark.json. From it come the plot and a section of the
+page about Spark: the table, and the time on many workers by the measured slopes. Needs Java and
+`make spark`, and some 15 GB of disk for each 10^8 counts. Usage: python -m benchmarks.spark_growth
+1 10 100; without a number, it draws and writes what the record says.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from benchmarks.spark_release import ON_TWO_CORES, adopt, cost_of
 
 RECORD = ROOT / "docs" / "benchmarks-spark.json"
 PLOT = ROOT / "docs" / "benchmarks-spark"
+PAGE = ROOT / "docs" / "how-to" / "spark.md"
+BEGIN, END = "<!-- written by benchmarks.spark_growth -->\n", "<!-- end -->\n"
 # Counts of the lowest level in a part, and parts of a million counts.
 PART, PARTS = 500_000, 2
 KINDS = ("driver", "java", "worker")
@@ -66,6 +68,11 @@ class Slope:
     driver: float
     others: float
     begin: float  # Seconds of all processes that do not depend on the number of counts.
+
+    @property
+    def balance(self) -> float:
+        """The number of workers that take as long as the driver."""
+        return self.others / self.driver
 
     def on_workers(self, counts: int, workers: int) -> tuple[float, float]:
         """Return the seconds of the driver, and of workers of one core each beside each other."""
@@ -135,6 +142,30 @@ def estimate(record: Record) -> list[str]:
     ]
 
 
+def section(record: Record) -> str:
+    """Return what the page about Spark says about a record."""
+    slope = slope_of(record.runs)
+    facts = {name: record.machine[name] for name in ("processor", "cores", "memory")}
+    first = (
+        f"`{record.command}` measured this on {record.date}, on {facts['cores']} cores "
+        f"({facts['processor']}) and {facts['memory']}:"
+    )
+    last = (
+        f"{slope.balance:,.0f} workers would take as long as the driver. With more of them, the "
+        "driver is the bottleneck. Starting Spark and congenial takes another "
+        f"{slope.begin:,.0f} s of processor time."
+    )
+    parts = [first, "\n".join(table(record)), "\n".join(estimate(record)), last]
+    return "\n\n".join(parts) + "\n"
+
+
+def with_section(page: str, text: str) -> str:
+    """Return a page with a text between the two marks."""
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
 def draw(record: Record, stem: Path = PLOT) -> list[Path]:
     """Draw time and memory against counts as PNG and SVG; return the files."""
     import matplotlib as mpl
@@ -180,13 +211,17 @@ def main(millions: tuple[int, ...]) -> None:
         click.echo(f"{runs[-1]}", err=True)
         machine = {name: described()[name] for name in names}
         machine["PySpark"] = metadata.version("pyspark")
-        command = " ".join(["python -m benchmarks.spark_growth", *map(str, millions)])
+        done = (str(run.counts // (PARTS * PART)) for run in runs)
+        command = " ".join(["python -m benchmarks.spark_growth", *done])
         # a run that is stopped keeps the sizes before
         write(Record(machine, f"{datetime.now(UTC):%Y-%m-%d}", command, tuple(runs)))
     record = read()
-    for line in [*table(record), "", *(estimate(record) if len(record.runs) > 1 else [])]:
-        click.echo(line)
+    if len(record.runs) < 2:
+        raise click.UsageError("a slope needs two sizes; give two.")
+    text = section(record)
+    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
     draw(record)
+    click.echo(text)
 
 
 if __name__ == "__main__":
