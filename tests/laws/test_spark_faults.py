@@ -27,7 +27,6 @@ pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed; `make
 pytestmark = NEEDS_SPARK
 HOME = Path(pyspark.__file__).parent
 PARTS = 12
-DRAWN = "results/drawn.*"
 # Each part is counted by a task of its own, so that some are left when a worker dies.
 MANY_TASKS = {
     "spark.sql.shuffle.partitions": str(PARTS),
@@ -122,10 +121,26 @@ def below(parents):
     return [pid for pid, parent in found.items() if parent in parents]
 
 
-# Sections of the plan, and the files that a stage has after the first task of each phase.
-METHODS = {"topdown": PARTED, "conditioning": {}}
-BY_CONDITIONING = ("results/shape.*", "results/message-*")
-PHASES = {"topdown": ("counts/*", DRAWN), "conditioning": ("counts/*", *BY_CONDITIONING, DRAWN)}
+METHODS = {"topdown": PARTED, "conditioning": {}}  # Sections of the plan.
+# Files that a stage has after the first task of a phase of Spark, and how many the fault waits for.
+PHASES = {
+    "counting": ("counts/*", 1),
+    "shapes": ("results/shape.*", 1),
+    "messages": ("results/message-*", 1),
+    "drawing": ("results/drawn.*", 1),
+    "late": ("results/drawn.*", PARTS - 3),
+}
+
+
+def in_phases(topdown, conditioning):
+    """Run a test in some phases of each method."""
+    phases = {"topdown": topdown, "conditioning": conditioning}
+    cases = [
+        pytest.param(method, *PHASES[name], id=f"{method}-{name}")
+        for method, names in phases.items()
+        for name in names
+    ]
+    return pytest.mark.parametrize(("method", "pattern", "count"), cases, indirect=["method"])
 
 
 @pytest.fixture(params=METHODS)
@@ -133,13 +148,20 @@ def method(request):
     return request.param
 
 
-@pytest.fixture
-def town(method, tmp_path):
-    """Write the rows and the plan of a town of twelve parts."""
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory):
+    """Write the rows and the plan of a town of twelve parts, for each method."""
     zones = {zone: f"b{zone % PARTS:02}" for zone in range(PARTS * 300)}
     trips = {zone: zone % 7 for zone in zones}
-    make_city(tmp_path, **METHODS[method], zones=zones, trips=trips)
-    return tmp_path
+    places = {method: tmp_path_factory.mktemp(method) for method in METHODS}
+    for method, place in places.items():
+        make_city(place, **METHODS[method], zones=zones, trips=trips)
+    return places
+
+
+@pytest.fixture
+def town(method, towns):
+    return towns[method]
 
 
 def frame_of(session, town):
@@ -176,33 +198,32 @@ def released(place):
     return {name: (place / name).read_bytes() for name in names}
 
 
-def expected(session, town):
-    """Return the release that is made if nothing fails."""
+@pytest.fixture
+def calm(cluster, town):
+    """The release that is made if nothing fails; it is made once."""
     if not (town / "calm").exists():
-        make(town, "calm", parts="borough", on=session, frame=frame_of(session, town), simulate=5)
+        make(town, "calm", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
     return released(town / "calm")
 
 
-def test_an_executor_that_is_killed_in_each_phase_changes_nothing(cluster, method, town):
-    calm, late = expected(cluster, town), []
-    phases = [(pattern, 1) for pattern in PHASES[method]]
-    for number, (pattern, count) in enumerate([*phases, (DRAWN, PARTS - 3)]):
-        wait_for(lambda: len(executors(cluster)) == 2)
-        victim, name = executors(cluster)[0], f"killed-{number}"
-        kill = partial(os.kill, victim, signal.SIGKILL)
-        thread, left = watched(town, pattern, count, kill)
-        make(town, name, parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
-        thread.join()
-        late.append(left[0] <= 0)
-        assert released(town / name) == calm
-        assert [check for check in verify(town / name) if not check.passed] == []
+@in_phases(topdown=("counting", "drawing", "late"), conditioning=tuple(PHASES))
+def test_an_executor_that_is_killed_in_each_phase_changes_nothing(
+    cluster, method, pattern, count, town, calm, request
+):
+    wait_for(lambda: len(executors(cluster)) == 2)
+    name, kill = request.node.callspec.id, partial(os.kill, executors(cluster)[0], signal.SIGKILL)
+    thread, left = watched(town, pattern, count, kill)
+    make(town, name, parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
+    thread.join()
+    assert released(town / name) == calm
+    assert [check for check in verify(town / name) if not check.passed] == []
     assert [path for path in listing(town) if "stage" in path or "partial" in path] == []
-    in_time(not any(late))
+    in_time(left[0] > 0)
 
 
 @pytest.mark.parametrize("method", ["topdown"], indirect=True)  # only counting shuffles
-def test_lost_shuffle_blocks_are_made_again(cluster, workers, town):
-    calm, lost = expected(cluster, town), []
+def test_lost_shuffle_blocks_are_made_again(cluster, workers, town, calm):
+    lost = []
 
     def lose():
         for file in workers[0].rglob("shuffle_*"):
@@ -211,16 +232,14 @@ def test_lost_shuffle_blocks_are_made_again(cluster, workers, town):
 
     wait_for(lambda: len(executors(cluster)) == 2)
     before = repeated(cluster)
-    thread, left = watched(town, "counts/*", 1, lose)
+    thread, left = watched(town, *PHASES["counting"], lose)
     make(town, "lost", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
     thread.join()
     assert released(town / "lost") == calm
     in_time(lost and left[0] > 0 and repeated(cluster)[1] > before[1])
 
 
-def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town):
-    calm = expected(cluster, town)
-
+def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town, calm):
     def kill_pythons():
         daemons = below(executors(cluster))  # Spark's own parents of the processes that draw
         for pid in below(daemons):
@@ -228,38 +247,38 @@ def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town):
 
     wait_for(lambda: len(executors(cluster)) == 2)
     before = repeated(cluster)
-    thread, left = watched(town, DRAWN, 1, kill_pythons)
+    thread, left = watched(town, *PHASES["drawing"], kill_pythons)
     make(town, "killed", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
     thread.join()
     assert released(town / "killed") == calm
     in_time(left[0] > 0 and repeated(cluster)[0] > before[0])
 
 
-def test_an_attempt_that_draws_otherwise_fails_the_release(cluster, method, town):
-    def forge(pattern):
+@in_phases(topdown=("drawing",), conditioning=("shapes", "messages", "drawing"))
+def test_an_attempt_that_draws_otherwise_fails_the_release(cluster, pattern, count, town):
+    def forge():
         [file, *_] = town.glob(f".*.stage/{pattern}")
         step, number, _ = file.name.split(".")
         file.with_name(f"{step}.{number}.{'0' * 64}").touch()
 
-    for pattern in PHASES[method][1:]:
-        thread, _ = watched(town, pattern, 1, partial(forge, pattern))
-        with pytest.raises(ReleaseError, match="two attempts at a part of the release differ"):
-            make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
-        thread.join()
-        assert not [path for path in listing(town) if "out" in path]
+    thread, _ = watched(town, pattern, count, forge)
+    with pytest.raises(ReleaseError, match="two attempts at a part of the release differ"):
+        make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
+    thread.join()
+    assert not [path for path in listing(town) if path.startswith(("out", "."))]
 
 
-def test_retries_that_are_used_up_fail_the_release(cluster, method, town):
+@in_phases(topdown=("drawing",), conditioning=("messages", "drawing"))
+def test_retries_that_are_used_up_fail_the_release(cluster, pattern, count, town):
     def lose():
         for file in town.glob(".*.stage/counts/*"):
             file.unlink()
 
-    for pattern in PHASES[method][1:]:
-        thread, _ = watched(town, pattern, 1, lose)
-        with pytest.raises(ReleaseError, match="Spark failed to draw the parts"):
-            make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
-        thread.join()
-        assert not [path for path in listing(town) if "out" in path]
+    thread, _ = watched(town, pattern, count, lose)
+    with pytest.raises(ReleaseError, match="Spark failed to draw the parts"):
+        make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
+    thread.join()
+    assert not [path for path in listing(town) if path.startswith(("out", "."))]
 
 
 @pytest.fixture
