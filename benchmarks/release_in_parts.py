@@ -49,17 +49,19 @@ def main(parts: int, measurements: bool, conditioning: bool) -> None:
     click.echo(f"sums that do not hold, and negative counts: {wrong}")
 
 
-def write_rows(connection: duckdb.DuckDBPyConnection, place: Path, parts: int) -> None:
+def write_rows(
+    connection: duckdb.DuckDBPyConnection, place: Path, parts: int, size: int = PART
+) -> None:
     """Write all places, and a file of rows for each part: two rows a place, more at the first."""
     names = (
-        f"'c' || (i // {PART}) AS county, 't' || (i // 1_000) AS tract, 'b' || i AS block "
+        f"'c' || (i // {size}) AS county, 't' || (i // 1_000) AS tract, 'b' || i AS block "
         "FROM (SELECT {} AS i FROM range({}))"
     )
     connection.execute("SELECT setseed(0.5)")
-    every = names.format("range", parts * PART)
+    every = names.format("range", parts * size)
     connection.execute(f"COPY (SELECT {every}) TO '{place}/places.parquet'")
     for part in range(parts):
-        drawn = names.format(f"{part * PART} + floor({PART} * pow(random(), 2))::BIGINT", 2 * PART)
+        drawn = names.format(f"{part * size} + floor({size} * pow(random(), 2))::BIGINT", 2 * size)
         connection.execute(f"COPY (SELECT {drawn}) TO '{place}/rows-{part:04}.parquet'")
 
 

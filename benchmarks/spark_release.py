@@ -24,14 +24,26 @@ from benchmarks.rows.pipeline import TOPDOWN
 
 # Number of prctl that makes orphans of this process's children its own, so that it sees them all.
 _SUBREAPER = 36
+# What starts Spark on two cores of this machine.
+ON_TWO_CORES = {
+    "PYSPARK_SUBMIT_ARGS": "--master local[2] --driver-memory 2g --conf spark.ui.enabled=false "
+    "pyspark-shell"
+}
 _TICKS, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+
+
+def adopt() -> None:
+    """Let this process see all processes that are started below it until they end."""
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 
 
 @dataclass
 class Use:
     """The use of processors and memory by all processes below this one, sampled while they run."""
 
-    seconds: dict[tuple[int, int], float] = field(default_factory=dict)  # By process and its start.
+    # By the number of the process and its start.
+    seconds: dict[tuple[int, int], float] = field(default_factory=dict)
+    kinds: dict[tuple[int, int], str] = field(default_factory=dict)
     megabytes: dict[str, float] = field(default_factory=dict)  # The largest process of each kind.
 
     def sample(self) -> None:
@@ -50,9 +62,16 @@ class Use:
             fields, command = seen[process]
             kind = "worker" if b"pyspark.daemon" in command else "driver"
             kind = "java" if command.split(b"\0")[0].endswith(b"java") else kind
-            self.seconds[process, int(fields[19])] = (int(fields[11]) + int(fields[12])) / _TICKS
+            key = process, int(fields[19])
+            self.seconds[key] = (int(fields[11]) + int(fields[12])) / _TICKS
+            if command:  # one that has ended has none
+                self.kinds[key] = kind
             size = int(fields[21]) * _PAGE / 1e6
             self.megabytes[kind] = max(self.megabytes.get(kind, 0.0), size)
+
+    def spent(self, kind: str) -> float:
+        """Return the seconds of all processes of a kind."""
+        return sum(seconds for key, seconds in self.seconds.items() if self.kinds.get(key) == kind)
 
 
 def cost_of(command: list[str], environment: dict[str, str]) -> tuple[float, Use]:
@@ -77,7 +96,7 @@ def cost_of(command: list[str], environment: dict[str, str]) -> tuple[float, Use
 @click.option("--only", type=click.Choice(["process", "spark"]))
 def main(parts: int, only: str | None) -> None:
     """Write the rows, release them twice, and check what is released."""
-    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    adopt()
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         with duckdb.connect(config={"memory_limit": "4GB"}) as connection:
@@ -85,13 +104,11 @@ def main(parts: int, only: str | None) -> None:
             (place / "plan.toml").write_text(TOPDOWN.replace("rows.parquet", "rows-*.parquet"))
             command = [sys.executable, "-m", "congenial.cli", "release", str(place / "plan.toml")]
             command += ["--parts", "county", "--quiet", "--out"]
-            submit = "--master local[2] --driver-memory 2g --conf spark.ui.enabled=false"
             for name, more in (("process", []), ("spark", ["--on", "spark"])):
                 if only not in (None, name):
                     continue
                 run = [*command, str(place / name), *more]
-                environment = {"PYSPARK_SUBMIT_ARGS": f"{submit} pyspark-shell"}
-                clock, use = cost_of(run, environment)
+                clock, use = cost_of(run, ON_TWO_CORES)
                 wrong = wrong_sums(connection, place / name / "release.parquet")
                 sizes = ", ".join(f"{kind} {size:,.0f} MB" for kind, size in use.megabytes.items())
                 click.echo(

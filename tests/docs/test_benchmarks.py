@@ -22,7 +22,17 @@ from support.locks import PROJECT, lock_faults, needed, pins
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import machine, plot, record, report, runner, timing, worker, worlds  # noqa: E402
+from benchmarks import (  # noqa: E402
+    machine,
+    plot,
+    record,
+    report,
+    runner,
+    spark_growth,
+    timing,
+    worker,
+    worlds,
+)
 from benchmarks.__main__ import main  # noqa: E402
 from benchmarks.peers import geometric, target, tree_mh  # noqa: E402
 from benchmarks.rows import ROWS, cases  # noqa: E402
@@ -227,3 +237,37 @@ def test_a_line_without_a_target_shows_no_verdict(case):
     )
     assert report.result(line) == "1,234 ms"
     assert (line.met, report.wanted(line)) == (None, "")
+
+
+def run_of(millions, driver, java, worker):
+    seconds = dict(zip(spark_growth.KINDS, (driver, java, worker), strict=True))
+    sizes = dict.fromkeys(spark_growth.KINDS, 500.0)
+    return spark_growth.Run(millions * 1_000_000, 99.0, seconds, sizes, 0)
+
+
+def test_the_slope_of_spark_is_that_of_the_two_largest_sizes(tmp_path):
+    # 20 s and 0.2 s a million in the driver, 30 s and 4 s in Java and workers; a first run is slow
+    runs = (run_of(100, 40.0, 110.0, 320.0), run_of(1, 90.0, 90.0, 90.0), run_of(10, 22, 20, 50))
+    slope = spark_growth.slope_of(runs)
+    assert np.allclose([slope.driver, slope.others, slope.begin], [0.2, 4.0, 50.0])
+    assert np.isclose(slope.balance, 20.0)
+    assert np.allclose(slope.on_workers(2_000_000_000, 80), [400.0, 100.0])
+    found = spark_growth.Record({"cores": "2"}, "2026-01-31", "a command", runs)
+    spark_growth.write(found, tmp_path / "record.json")
+    assert spark_growth.read(tmp_path / "record.json") == found
+    lines = spark_growth.table(found)
+    assert lines[2] == "| 100,000,000 | 40 s | 110 s | 320 s | 500 MB | 500 MB | 500 MB |"
+    assert len(lines) == 5 and "| driver, alone | 0.20 s | 0.9 hours |" in spark_growth.estimate(
+        found
+    )
+    assert [path.stat().st_size > 1000 for path in spark_growth.draw(found, tmp_path / "a")] == [
+        True,
+        True,
+    ]
+
+
+def test_the_page_about_spark_has_the_numbers_of_its_record():
+    found, page = spark_growth.read(), spark_growth.PAGE.read_text(encoding="utf-8")
+    assert spark_growth.with_section(page, spark_growth.section(found)) == page
+    assert spark_growth.with_section(page, "other numbers") != page
+    assert [run.wrong for run in found.runs] == [0] * len(found.runs)

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -120,12 +121,47 @@ def below(parents):
     return [pid for pid, parent in found.items() if parent in parents]
 
 
-@pytest.fixture
-def town(tmp_path):
-    """Write the rows and the plan of a town of twelve parts."""
+METHODS = {"topdown": PARTED, "conditioning": {}}  # Sections of the plan.
+# Files that a stage has after the first task of a phase of Spark, and how many the fault waits for.
+PHASES = {
+    "counting": ("counts/*", 1),
+    "shapes": ("results/shape.*", 1),
+    "messages": ("results/message-*", 1),
+    "drawing": ("results/drawn.*", 1),
+    "late": ("results/drawn.*", PARTS - 3),
+}
+
+
+def in_phases(topdown, conditioning):
+    """Run a test in some phases of each method."""
+    phases = {"topdown": topdown, "conditioning": conditioning}
+    cases = [
+        pytest.param(method, *PHASES[name], id=f"{method}-{name}")
+        for method, names in phases.items()
+        for name in names
+    ]
+    return pytest.mark.parametrize(("method", "pattern", "count"), cases, indirect=["method"])
+
+
+@pytest.fixture(params=METHODS)
+def method(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def towns(tmp_path_factory):
+    """Write the rows and the plan of a town of twelve parts, for each method."""
     zones = {zone: f"b{zone % PARTS:02}" for zone in range(PARTS * 300)}
-    make_city(tmp_path, **PARTED, zones=zones, trips={zone: zone % 7 for zone in zones})
-    return tmp_path
+    trips = {zone: zone % 7 for zone in zones}
+    places = {method: tmp_path_factory.mktemp(method) for method in METHODS}
+    for method, place in places.items():
+        make_city(place, **METHODS[method], zones=zones, trips=trips)
+    return places
+
+
+@pytest.fixture
+def town(method, towns):
+    return towns[method]
 
 
 def frame_of(session, town):
@@ -133,19 +169,15 @@ def frame_of(session, town):
     return session.read.csv(str(town / "rows.csv"), header=True, schema="hour int, zone int")
 
 
-def watched(town, folder, count, act):
-    """Start a thread that acts once a folder of the stage holds so many files; return it."""
+def watched(town, pattern, count, act):
+    """Start a thread that acts once the stage has so many files of a pattern; return it."""
 
     def there():
-        return [
-            stage
-            for stage in town.glob(".*.stage")
-            if len([f for f in (stage / folder).glob("*") if "unfinished" not in f.name]) >= count
-        ]
+        found = len(list(town.glob(f".*.stage/{pattern}")))
+        return found if found >= count else 0
 
     def run():
-        [stage] = wait_for(there)
-        left.append(PARTS - len(list((stage / folder).glob("*"))))
+        left.append(PARTS - wait_for(there))
         act()
 
     left = []
@@ -161,37 +193,37 @@ def in_time(was):
 
 
 def released(place):
-    return {name: (place / name).read_bytes() for name in (*files.TABLE, *files.MEASUREMENTS)}
+    names = [file.name for file in place.iterdir() if file.name != files.CERTIFICATE]
+    assert set(files.TABLE) <= set(names)
+    return {name: (place / name).read_bytes() for name in names}
 
 
-def expected(session, town):
-    """Return the release that is made if nothing fails."""
+@pytest.fixture
+def calm(cluster, town):
+    """The release that is made if nothing fails; it is made once."""
     if not (town / "calm").exists():
-        make(town, "calm", parts="borough", on=session, frame=frame_of(session, town), simulate=5)
+        make(town, "calm", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
     return released(town / "calm")
 
 
-def test_an_executor_that_is_killed_in_each_phase_changes_nothing(cluster, town):
-    calm, late = expected(cluster, town), []
-    for name, folder, count in (
-        ("counting", "counts", 1),
-        ("drawing", "results", 1),
-        ("late", "results", PARTS - 3),
-    ):
-        wait_for(lambda: len(executors(cluster)) == 2)
-        victim = executors(cluster)[0]
-        thread, left = watched(town, folder, count, lambda pid=victim: os.kill(pid, signal.SIGKILL))
-        make(town, name, parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
-        thread.join()
-        late.append(left[0] == 0)
-        assert released(town / name) == calm
-        assert [check for check in verify(town / name) if not check.passed] == []
+@in_phases(topdown=("counting", "drawing", "late"), conditioning=tuple(PHASES))
+def test_an_executor_that_is_killed_in_each_phase_changes_nothing(
+    cluster, method, pattern, count, town, calm, request
+):
+    wait_for(lambda: len(executors(cluster)) == 2)
+    name, kill = request.node.callspec.id, partial(os.kill, executors(cluster)[0], signal.SIGKILL)
+    thread, left = watched(town, pattern, count, kill)
+    make(town, name, parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
+    thread.join()
+    assert released(town / name) == calm
+    assert [check for check in verify(town / name) if not check.passed] == []
     assert [path for path in listing(town) if "stage" in path or "partial" in path] == []
-    in_time(not any(late))
+    in_time(left[0] > 0)
 
 
-def test_lost_shuffle_blocks_are_made_again(cluster, workers, town):
-    calm, lost = expected(cluster, town), []
+@pytest.mark.parametrize("method", ["topdown"], indirect=True)  # only counting shuffles
+def test_lost_shuffle_blocks_are_made_again(cluster, workers, town, calm):
+    lost = []
 
     def lose():
         for file in workers[0].rglob("shuffle_*"):
@@ -200,16 +232,14 @@ def test_lost_shuffle_blocks_are_made_again(cluster, workers, town):
 
     wait_for(lambda: len(executors(cluster)) == 2)
     before = repeated(cluster)
-    thread, left = watched(town, "counts", 1, lose)
+    thread, left = watched(town, *PHASES["counting"], lose)
     make(town, "lost", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
     thread.join()
     assert released(town / "lost") == calm
     in_time(lost and left[0] > 0 and repeated(cluster)[1] > before[1])
 
 
-def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town):
-    calm = expected(cluster, town)
-
+def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town, calm):
     def kill_pythons():
         daemons = below(executors(cluster))  # Spark's own parents of the processes that draw
         for pid in below(daemons):
@@ -217,36 +247,38 @@ def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town):
 
     wait_for(lambda: len(executors(cluster)) == 2)
     before = repeated(cluster)
-    thread, left = watched(town, "results", 1, kill_pythons)
+    thread, left = watched(town, *PHASES["drawing"], kill_pythons)
     make(town, "killed", parts="borough", on=cluster, frame=frame_of(cluster, town), simulate=5)
     thread.join()
     assert released(town / "killed") == calm
     in_time(left[0] > 0 and repeated(cluster)[0] > before[0])
 
 
-def test_an_attempt_that_draws_otherwise_fails_the_release(cluster, town):
+@in_phases(topdown=("drawing",), conditioning=("shapes", "messages", "drawing"))
+def test_an_attempt_that_draws_otherwise_fails_the_release(cluster, pattern, count, town):
     def forge():
-        [stage] = town.glob(".*.stage")
-        (stage / "results" / f"drawn.0.{'0' * 64}").touch()
+        [file, *_] = town.glob(f".*.stage/{pattern}")
+        step, number, _ = file.name.split(".")
+        file.with_name(f"{step}.{number}.{'0' * 64}").touch()
 
-    thread, _ = watched(town, "results", 1, forge)
+    thread, _ = watched(town, pattern, count, forge)
     with pytest.raises(ReleaseError, match="two attempts at a part of the release differ"):
         make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
     thread.join()
-    assert not [path for path in listing(town) if "out" in path]
+    assert not [path for path in listing(town) if path.startswith(("out", "."))]
 
 
-def test_retries_that_are_used_up_fail_the_release(cluster, town):
+@in_phases(topdown=("drawing",), conditioning=("messages", "drawing"))
+def test_retries_that_are_used_up_fail_the_release(cluster, pattern, count, town):
     def lose():
-        [stage] = town.glob(".*.stage")
-        for file in (stage / "counts").iterdir():
+        for file in town.glob(".*.stage/counts/*"):
             file.unlink()
 
-    thread, _ = watched(town, "results", 1, lose)
+    thread, _ = watched(town, pattern, count, lose)
     with pytest.raises(ReleaseError, match="Spark failed to draw the parts"):
         make(town, parts="borough", on=cluster, frame=frame_of(cluster, town))
     thread.join()
-    assert not [path for path in listing(town) if "out" in path]
+    assert not [path for path in listing(town) if path.startswith(("out", "."))]
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
 from congenial.plan.plan import read_plan
-from congenial.releases.directory import MEASUREMENTS, TABLE
+from congenial.releases.directory import MEASUREMENTS, TABLE, read_file
 from congenial.releases.making.conditioned_parts import message_of_part
 from congenial.releases.making.drawn_files import (
     COUNTS,
@@ -31,6 +31,9 @@ from support.city import make_city
 from support.parts import PARTED
 
 KEY = bytes(range(32))
+# The line of the part's own node, which the top draws.
+ABOVE = b"1,borough,City,Arden,,30,21,39\n"
+ABOVE_MEASURED = b"1,borough,City,Arden,,28,discrete-laplace,4.0\n"
 
 
 @pytest.fixture
@@ -57,7 +60,8 @@ def drawing(stage):
 
 def order_of(total=30, *, records=0, key=KEY):
     node = CutNode(("Arden",), records, False, 0.0, np.inf)
-    return PartOrder(node, None, given=FromTop(total), key=key)
+    above = ((TABLE, ABOVE), (MEASUREMENTS, ABOVE_MEASURED))
+    return PartOrder(node, None, given=FromTop(total), above=above, key=key)
 
 
 def test_a_repeated_attempt_leaves_one_file_and_another_key_or_total_another(drawing):
@@ -67,10 +71,17 @@ def test_a_repeated_attempt_leaves_one_file_and_another_key_or_total_another(dra
     assert drawing(0) == digest
     assert stage.attempts("drawn") == {0: {digest}}
     part = drawing.read(0, digest)
-    lines = b"".join(part.lines[TABLE]).decode().splitlines()
-    assert [line.split(",")[4] for line in lines] == ["1", "2", "3"]
-    assert sum(int(line.split(",")[5]) for line in lines) == 30
-    assert b"".join(part.lines[MEASUREMENTS]).count(b"\n") == 3
+    above, *lines = bytes(part.tables[TABLE].lines).splitlines(keepends=True)
+    assert above == ABOVE
+    assert [line.split(b",")[4] for line in lines] == [b"1", b"2", b"3"]
+    assert sum(int(line.split(b",")[5]) for line in lines) == 30
+    above, *lines = bytes(part.tables[MEASUREMENTS].lines).splitlines(keepends=True)
+    assert above == ABOVE_MEASURED and len(lines) == 3
+    for table, (lines, parquet) in part.tables.items():
+        (stage.place / "part.parquet").write_bytes(parquet)
+        rows = read_file(stage.place / "part.parquet")
+        cells = zip(*(column.cells() for column in rows.data), strict=True)
+        assert list(map(",".join, cells)) == bytes(lines).decode().splitlines(), table
     assert part.facts.nodes == (0, 0, 3) and part.facts.inner == 1
     found = {digest}
     for other in (order_of(key=KEY[::-1]), order_of(31)):
@@ -147,8 +158,9 @@ def test_a_message_that_is_read_has_the_bits_of_the_one_that_was_sent(tmp_path):
         # the part is drawn given the message, in another process
         drawing = Drawing(stage, law, private=False)
         sent = Sent(found, outside)
-        stage.write_orders([PartOrder(node, None, given=FromTop(7, sent), key=KEY)])
-        lines = b"".join(drawing.read(0, drawing(0)).lines[TABLE]).decode().splitlines()
+        order = PartOrder(node, None, given=FromTop(7, sent), above=((TABLE, ABOVE),), key=KEY)
+        stage.write_orders([order])
+        _, *lines = bytes(drawing.read(0, drawing(0)).tables[TABLE].lines).decode().splitlines()
         assert sum(int(line.split(",")[5]) for line in lines) == 7
 
 

@@ -11,8 +11,11 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,15 +27,20 @@ from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
 from congenial.plan.plan import Plan
 from congenial.randomness import derived_key, keyed
+from congenial.releases import directory as files
+from congenial.releases.making.joined_tables import PartFiles
 from congenial.releases.making.part_draws import forest_below
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
-from congenial.releases.making.part_rows import DrawnPart, Table, draw_part
+from congenial.releases.making.part_rows import Table, draw_part
 from congenial.releases.part_models import PartFacts, PartShape, shape_of
 from congenial.sum_network.joined import Outside, PartMessage
 from congenial.types import FloatArray, IntArray
 
 # Folders of a stage: the counts of the parts, one order for each part, and the results of workers.
 COUNTS, ORDERS, RESULTS = "counts", "orders", "results"
+_UNFINISHED = "unfinished-"
+# Bytes read at a time.
+_CHUNK = 1 << 20
 
 
 class PartOrder(msgspec.Struct, frozen=True):
@@ -42,6 +50,7 @@ class PartOrder(msgspec.Struct, frozen=True):
     file: str | None  # File of its counts; None if it has no row.
     outside: Outside | None = None  # The rest of the tree, to work out the part's message.
     given: FromTop | None = None  # The top's draw, to draw the part.
+    above: tuple[tuple[Table, bytes], ...] = ()  # Lines of the top that come before the part's.
     key: bytes = b""  # A key of this part alone, to draw it.
 
     def __repr__(self) -> str:
@@ -50,10 +59,18 @@ class PartOrder(msgspec.Struct, frozen=True):
 
 
 class _Content(msgspec.Struct, frozen=True):
-    """The first line of a drawn part: the facts about it, and the bytes of each table after it."""
+    """The first line of a drawn part: the facts about it, and the bytes of the files after it."""
 
     facts: PartFacts
-    sizes: tuple[tuple[Table, int], ...]
+    sizes: tuple[tuple[Table, int, int], ...]  # Of each table as CSV and as Parquet.
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenPart:
+    """A part that a worker drew: the facts about it, and its rows by table."""
+
+    facts: PartFacts
+    tables: Mapping[Table, PartFiles] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -90,13 +107,21 @@ class Stage:
     def write(self, step: str, number: int, pieces: Iterable[bytes]) -> str:
         """Write the result of a step for a part at once; return the digest in its name."""
         hashed, folder = hashlib.sha256(), self.place / RESULTS
-        handle, name = tempfile.mkstemp(dir=folder, prefix="unfinished-")
+        handle, name = tempfile.mkstemp(dir=folder, prefix=_UNFINISHED)
         with os.fdopen(handle, "wb") as file:
             for piece in pieces:
                 hashed.update(piece)
                 file.write(piece)
         Path(name).replace(folder / f"{step}.{number}.{hashed.hexdigest()}")
         return hashed.hexdigest()
+
+    @contextmanager
+    def unfinished(self) -> Iterator[Path]:
+        """Make a directory in the stage; erase it after. None is made once the stage is gone."""
+        with tempfile.TemporaryDirectory(
+            dir=self.place / RESULTS, prefix=_UNFINISHED, ignore_cleanup_errors=True
+        ) as place:
+            yield Path(place)
 
     def read(self, step: str, number: int, digest: str) -> bytes:
         """Read the result of a step for a part, whose content must have the digest."""
@@ -186,20 +211,39 @@ class Drawing:
         words = keyed(part_key(order, domain, counts), private=self.private)
         given = cast(FromTop, order.given)
         part = draw_part(self.law, domain, counts, order.node, given, words)
-        texts = {table: b"".join(lines) for table, lines in part.lines.items()}
-        sizes = tuple((table, len(text)) for table, text in texts.items())
-        content = msgspec.json.encode(_Content(part.facts, sizes))
-        return self.stage.write(self.name, number, [content, b"\n", *texts.values()])
+        above = dict(order.above)
+        with self.stage.unfinished() as place:
+            written, sizes = list[tuple[Path, int]](), []
+            for table, lines in part.lines.items():
+                columns = part.columns[table]
+                with files.writing(place, table, columns) as write:
+                    write((above[table],))
+                    write(lines)
+                begin, ends = len(files.header_of(columns)), [place / name for name in table]
+                text, parquet = (path.stat().st_size for path in ends)
+                sizes.append((table, text - begin, parquet))
+                written += zip(ends, (begin, 0), strict=True)
+            content = msgspec.json.encode(_Content(part.facts, tuple(sizes)))
+            pieces = chain([content, b"\n"], *(_read(*each) for each in written))
+            return self.stage.write(self.name, number, pieces)
 
-    def read(self, number: int, digest: str) -> DrawnPart:
+    def read(self, number: int, digest: str) -> WrittenPart:
         """Read a drawn part."""
-        first, rest = self.stage.read(self.name, number, digest).split(b"\n", 1)
-        found = msgspec.json.decode(first, type=_Content)
-        lines, begin = {}, 0
-        for table, size in found.sizes:
-            lines[table] = iter((rest[begin : begin + size],))
-            begin += size
-        return DrawnPart(found.facts, lines)
+        content = self.stage.read(self.name, number, digest)
+        begin = content.index(b"\n") + 1
+        found = msgspec.json.decode(memoryview(content)[:begin], type=_Content)
+        rest, tables = memoryview(content)[begin:], {}
+        for table, text, parquet in found.sizes:
+            tables[table] = PartFiles(rest[:text], rest[text : text + parquet])
+            rest = rest[text + parquet :]
+        return WrittenPart(found.facts, tables)
+
+
+def _read(path: Path, begin: int) -> Iterator[bytes]:
+    """Yield the bytes of a file from one on, some at a time."""
+    with path.open("rb") as file:
+        file.seek(begin)
+        yield from iter(partial(file.read, _CHUNK), b"")
 
 
 def part_key(order: PartOrder, domain: Tree, counts: IntArray) -> bytes:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,9 +32,10 @@ from congenial.releases.making.kept_counts import KeptCounts
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_draws import DrawnRows, check_exact, draw_top, forest_below
 from congenial.releases.making.part_law import CHANGED, CutNode, FromTop, PartLaw
-from congenial.releases.making.part_rows import DrawnPart, columns_by_table, draw_part
+from congenial.releases.making.part_rows import draw_part, lines_above, tables_of
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.part_models import (
+    PartFacts,
     PartShape,
     level_scales,
     levels_of_all,
@@ -43,7 +44,6 @@ from congenial.releases.part_models import (
     stand_in,
     top_model,
 )
-from congenial.releases.rows import columns_of, key_cells
 from congenial.releases.specification import KeyedDraws, unnamed, worst_neighbours
 from congenial.types import IntArray
 
@@ -80,10 +80,10 @@ class PartSource(Protocol):
     def measure(self, parts: MeasuredParts) -> None:
         """Measure one part after another."""
 
-    def drawn(
-        self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
-    ) -> Iterator[DrawnPart]:
-        """Draw the parts below some nodes, one after another, given the top's draw."""
+    def write(
+        self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]
+    ) -> list[PartFacts]:
+        """Draw the parts below some nodes, given the top's draw, and write all tables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,13 +142,25 @@ class RowsHere:
         for number, part in enumerate(counted):
             parts.measure(number, *part, self.order.randomness)
 
-    def drawn(
-        self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
-    ) -> Iterator[DrawnPart]:
-        """Count and draw one part after another."""
-        parts = self._counted(law.plan, nodes, "part")
-        for part, node, one in zip(parts, nodes, given, strict=True):
-            yield draw_part(law, *part, node, one, self.order.randomness)
+    def write(
+        self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]
+    ) -> list[PartFacts]:
+        """Count, draw and write one part after another."""
+        parts, facts = self._counted(law.plan, nodes, "part"), []
+        with ExitStack() as stack:
+            tables = {
+                table: stack.enter_context(files.writing(self.order.place, table, columns))
+                for table, columns in tables_of(law, top).items()
+            }
+            for part, node, one, above in zip(
+                parts, nodes, given, lines_above(law, top), strict=True
+            ):
+                drawn = draw_part(law, *part, node, one, self.order.randomness)
+                for table, append in tables.items():
+                    append((above[table],))
+                    append(drawn.lines[table])
+                facts.append(drawn.facts)
+        return facts
 
     def _counted(
         self,
@@ -252,15 +264,9 @@ def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
     scale, stamped = level_scales(model)[cut.depth :].tolist(), order.simulation is not None
     law = PartLaw(plan, cut.depth, tuple(scale), per_count, worst, order.with_truth, stamped)
     debit = order.reserve(model, guarantee)
-    facts = []
     with TemporaryDirectory(prefix="parts-", dir=order.place) as aside:
         drawn, given = _drawn_top(law, over, counts, nodes, error, order, source, Path(aside))
-        with _tables(law, order.place, drawn) as write:
-            at = np.flatnonzero(top.level == cut.depth).tolist()
-            parts = source.drawn(law, nodes, given)
-            for node, part in zip(at, parts, strict=True):
-                write(node, part)
-                facts.append(part.facts)
+        facts = source.write(law, drawn, nodes, given)
     written = [*files.TABLE, *(files.MEASUREMENTS if plan.release.measurements else ())]
     if order.simulation is not None:
         written.append(files.write_marker(order.place))
@@ -396,33 +402,3 @@ def _check_free(cut: Cut, source: PartSource, over: Model, model: Model, found: 
             "is exact too",
             "cut at another level, or leave parts out",
         )
-
-
-# Writes the part below a node of the top.
-WritePart = Callable[[int, DrawnPart], None]
-
-
-@contextmanager
-def _tables(law: PartLaw, place: Path, top: DrawnRows) -> Iterator[WritePart]:
-    """Yield a function that appends a part to all tables, after the nodes above it."""
-    names, tree = law.plan.place_names, cast(Tree, top.model.domain)
-    above = columns_by_table(top, with_truth=law.with_truth)
-    keys, written = list(key_cells(names, tree, ())), set[int]()
-    with ExitStack() as stack:
-        writes = {}
-        for table, own in above.items():
-            columns = columns_of(names, tuple(own), readings=(), stamped=law.stamped)
-            writes[table] = stack.enter_context(files.writing(place, table, columns))
-
-        def write(node: int, part: DrawnPart) -> None:
-            chain = [node]
-            while tree.parents[chain[0]] >= 0:
-                chain.insert(0, int(tree.parents[chain[0]]))
-            fresh = [v for v in chain if v not in written]
-            written.update(fresh)
-            for table, append in writes.items():
-                own = {name: column.take(np.array(fresh)) for name, column in above[table].items()}
-                append(files.csv_lines((keys[v] for v in fresh), own, stamped=law.stamped))
-                append(part.lines[table])
-
-        yield write

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -42,11 +42,13 @@ from congenial.releases.making.drawn_files import (
     Shaping,
     Stage,
 )
+from congenial.releases.making.joined_tables import joining
 from congenial.releases.making.order import Order
+from congenial.releases.making.part_draws import DrawnRows
 from congenial.releases.making.part_files import RowsHere
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
-from congenial.releases.making.part_rows import DrawnPart
-from congenial.releases.part_models import PartShape
+from congenial.releases.making.part_rows import lines_above, tables_of
+from congenial.releases.part_models import PartFacts, PartShape
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
@@ -227,22 +229,34 @@ class RowsInSpark:
         """Measure nothing: `release` refuses imaging in Spark."""
         raise AssertionError(f"Spark draws no parts of a {parts.law.plan.method.name} plan")
 
-    def drawn(
-        self, law: PartLaw, nodes: Sequence[CutNode], given: Sequence[FromTop]
-    ) -> Iterator[DrawnPart]:
-        """Draw all parts in Spark; then yield them, if each was drawn in one way only."""
+    def write(
+        self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]
+    ) -> list[PartFacts]:
+        """Draw all parts in Spark; then join their files, if each was drawn in one way only."""
         master = fresh_key(self.order.randomness)
         orders = (
             PartOrder(
                 node,
                 self._file(node),
                 given=one,
+                above=tuple(above.items()),
                 key=derived_key(master, str(number).encode()),
             )
-            for number, (node, one) in enumerate(zip(nodes, given, strict=True))
+            for number, (node, one, above) in enumerate(
+                zip(nodes, given, lines_above(law, top), strict=True)
+            )
         )
-        step = Drawing(self.stage, law, self.order.randomness.private)
-        return self._done(step, orders, len(nodes), "drawing")
+        step, facts = Drawing(self.stage, law, self.order.randomness.private), []
+        with ExitStack() as stack:
+            tables = {
+                table: stack.enter_context(joining(self.order.place, table, columns))
+                for table, columns in tables_of(law, top).items()
+            }
+            for part in self._done(step, orders, len(nodes), "drawing"):
+                for table, append in tables.items():
+                    append(part.tables[table])
+                facts.append(part.facts)
+        return facts
 
     def _file(self, node: CutNode) -> str | None:
         """Return the file of a part's counts; None if it has no row."""
