@@ -166,11 +166,21 @@ def test_the_command_writes_every_field_and_no_name_of_the_machine(tmp_path):
     assert "(a.svg)" in written
 
 
-def test_a_page_is_written_by_a_whole_run_only(capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["--quick", "--page"])
-    assert ended.value.code == 2
-    assert "leave out --only and --quick" in capsys.readouterr().err
+def test_a_page_is_for_real_sizes_of_all_rows_on_one_machine(capsys, tmp_path):
+    def refused(*options):
+        with pytest.raises(SystemExit) as ended:
+            main(["--page", *options])
+        assert ended.value.code == 2
+        return capsys.readouterr().err
+
+    assert "leave out --quick" in refused("--quick")
+    again = "--only", "growth", "--out", str(tmp_path)
+    assert "no results of other rows" in refused(*again)
+    found, here = tmp_path / "results.json", machine.described()
+    runner.write_json(found, [], here | {"processor": "another"}, quick=False)
+    assert "on another machine" in refused(*again)
+    runner.write_json(found, [], here, quick=False)
+    assert "lacks some rows" in refused(*again)
 
 
 def test_the_trees_are_those_that_are_named():

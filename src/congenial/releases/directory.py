@@ -200,6 +200,16 @@ def writing(directory: Path, names: tuple[str, str], columns: Columns) -> Iterat
         )
 
 
+def join_parquet(path: Path, parts: Sequence[Path]) -> None:
+    """Write the rows of Parquet files of the same columns to one file, in order."""
+    listed = ", ".join(_path(part) for part in parts)
+    with _connect() as connection, uninterrupted(connection.interrupt):
+        connection.execute(
+            f"COPY (SELECT * FROM read_parquet([{listed}])) TO {literal(_whole(path))} "
+            "(FORMAT parquet)"
+        )
+
+
 def header_of(columns: Columns) -> bytes:
     """Return the first line of a CSV file."""
     return (",".join(cell(name) for name, _ in columns) + "\n").encode()

@@ -53,16 +53,11 @@ class MeasuredParts:
         image = _image(_model(self.law, tree, node))
         measured = np.asarray(image.measure(counts[self.law.depth :], rng=rng), dtype=np.int64)
         measured[0] = node.records if node.exact else 0  # the top measures the others
-        np.savez(self.place / f"measured-{number}.npz", parents=tree.parents, measured=measured)
-
-    def measurements(self, number: int) -> tuple[Tree, IntArray]:
-        """Return the nodes of a part, without names, and their measurements, shape (nodes,)."""
-        with np.load(self.place / f"measured-{number}.npz") as found:
-            return Tree.from_parents(found["parents"]), found["measured"]
+        np.savez(_measured(self.place, number), parents=tree.parents, measured=measured)
 
     def piece(self, number: int) -> TreePiece:
         """Return a part with its measurements."""
-        tree, measured = self.measurements(number)
+        tree, measured = _measurements(self.place, number)
         model = _model(self.law, tree, self.nodes[number])
         return _piece(model, measured, self.precision, np.array([number]))
 
@@ -70,13 +65,9 @@ class MeasuredParts:
         """Return what keeps values of parts in files; `kind` is part of their names."""
 
         def store(part: TreePiece, z: FloatArray) -> None:
-            np.save(self.place / f"{kind}-{part.nodes[0]}.npy", z)
+            np.save(_kept(self.place, kind, int(part.nodes[0])), z)
 
         return store
-
-    def values(self, kind: str, number: int) -> FloatArray:
-        """Return values of a part that are kept, shape (nodes,)."""
-        return np.asarray(np.load(self.place / f"{kind}-{number}.npy"))
 
 
 def parts_of(law: PartLaw, over: Model, place: Path, nodes: Sequence[CutNode]) -> MeasuredParts:
@@ -96,12 +87,13 @@ def image_top(
     measured = np.asarray(_image(over).measure(counts, rng=rng), dtype=np.int64)
     top = _piece(over, measured, parts.precision, np.arange(len(counts)))
     z = solve_parts(top, roots, parts.piece, parts.storing(_CLOSEST))
-    closest = ClosestPoint(top, roots, parts.piece, partial(parts.values, _CLOSEST))
+    closest = ClosestPoint(top, roots, parts.piece, partial(_values, parts.place, _CLOSEST))
     # counts below the cut are not negative and add up to those above
     largest = float(np.abs(z).max())
     whole = closest.rounded(z, largest, parts.storing(_RELEASED), rng.bits)
     values = checked_draws(over.resolved, np.rint(whole).astype(np.int64), counts)
-    given = [FromTop(total, imaged=(parts, k)) for k, total in enumerate(values[roots].tolist())]
+    place = str(parts.place)
+    given = [FromTop(total, imaged=(place, k)) for k, total in enumerate(values[roots].tolist())]
     return drawn_rows(over, counts, measured, values), given
 
 
@@ -111,17 +103,37 @@ def image_below(
     """Return the released counts of a part; `draw_below` describes `domain` and `counts`."""
     if given.imaged is None:
         raise AssertionError("a part that is imaged has been measured")
-    (parts, number), tree = given.imaged, forest_below(domain, law.depth)
-    seen, measured = parts.measurements(number)
+    place, number = Path(given.imaged[0]), given.imaged[1]
+    tree = forest_below(domain, law.depth)
+    seen, measured = _measurements(place, number)
     if not seen.same_as(tree):
         raise DataError(CHANGED)
-    values = np.rint(parts.values(_RELEASED, number)).astype(np.int64)
+    values = np.rint(_values(place, _RELEASED, number)).astype(np.int64)
     measured[0] = given.total
     values = checked_draws(_model(law, tree, node).resolved, values, measured)
     if values[0] != given.total:
         raise ReleaseError("a part does not have the released count of its node; release again.")
     # for readers the node's own count is that of the top
     return drawn_rows(_model(law, tree), counts[law.depth :], measured, values)
+
+
+def _measured(place: Path, number: int) -> Path:
+    return place / f"measured-{number}.npz"
+
+
+def _kept(place: Path, kind: str, number: int) -> Path:
+    return place / f"{kind}-{number}.npy"
+
+
+def _measurements(place: Path, number: int) -> tuple[Tree, IntArray]:
+    """Return the nodes of a part, without names, and their measurements, shape (nodes,)."""
+    with np.load(_measured(place, number)) as found:
+        return Tree.from_parents(found["parents"]), found["measured"]
+
+
+def _values(place: Path, kind: str, number: int) -> FloatArray:
+    """Return values of a part that are kept, shape (nodes,)."""
+    return np.asarray(np.load(_kept(place, kind, number)))
 
 
 def _model(law: PartLaw, tree: Tree, node: CutNode | None = None) -> Model:

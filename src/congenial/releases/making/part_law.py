@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from congenial.plan.plan import Plan
 from congenial.releases.specification import WorstNeighbours
 from congenial.sum_network.joined import Outside, PartMessage
-
-if TYPE_CHECKING:
-    from congenial.releases.making.imaged_parts import MeasuredParts
 
 CHANGED = (
     "the rows changed while they were counted in parts; release a copy of them that nobody changes."
@@ -61,5 +58,5 @@ class FromTop:
     total: int  # The released count of its node.
     # Under conditioning: the message that the top received.
     sent: Sent | None = field(default=None, repr=False)
-    # Under imaging: all parts, whose values are in files, and the number of this one.
-    imaged: tuple[MeasuredParts, int] | None = None
+    # Under imaging: the directory with the values of all parts, and the number of this one.
+    imaged: tuple[str, int] | None = None
