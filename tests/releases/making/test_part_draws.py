@@ -1,32 +1,35 @@
-"""Counts of parts: the law of their noise."""
+"""Rows of a part: its tree, and measurements only where they are published."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+import pytest
 
-from congenial.releases import directory as files
+import congenial as cg
+from congenial.releases.making.part_draws import drawn_rows, forest_below
+from congenial.releases.part_models import below_model
 from support.city import make_city
-from support.parts import PARTED, make, table_of
+from support.parts import PARTED
 
 
-def test_the_noise_of_parts_has_the_law_of_the_plan(tmp_path):
-    zones = {zone: f"b{zone // 2_000}" for zone in range(10_000)}
-    make_city(tmp_path, zones=zones, trips=dict.fromkeys(zones, 1), **PARTED)
-    make(tmp_path, simulate=5, parts="borough")
-    rows = [row for row in table_of(tmp_path / "out", files.MEASUREMENTS_CSV) if row["zone"]]
-    assert {float(row["scale"]) for row in rows} == {2 / 0.6}
-    noise = np.array([int(row["measurement"]) for row in rows]) - 1
+def test_the_tree_of_a_part_begins_at_its_cut_node():
+    domain = cg.Tree.from_paths(["all/a/x/1", "all/a/x/2", "all/a/y/3"])
+    tree = forest_below(domain, 1)
+    assert list(tree.names) == ["a", "x", "1", "2", "y", "3"]
+    assert tree.parents.tolist() == [-1, 0, 1, 1, 0, 4]
 
-    def p_value(scale):
-        decay = np.exp(-1 / scale)
-        # sizes 0 to 11 of discrete Laplace noise, and all that are larger
-        law = (1 - decay) / (1 + decay) * 2 * decay ** np.arange(13)
-        law[0] /= 2
-        law[12] = 1 - law[:12].sum()
-        seen = np.bincount(np.minimum(np.abs(noise), 12), minlength=13)
-        return stats.chisquare(seen, law * noise.size).pvalue
 
-    assert p_value(2 / 0.6) > 1e-6
-    assert p_value(2 / 0.6 * 1.3) < 1e-6
-    assert p_value(2 / 0.6 / 1.3) < 1e-6
+@pytest.mark.parametrize("published", [True, False])
+def test_measurements_are_rows_only_where_they_are_published(published, tmp_path):
+    make_city(tmp_path, **(PARTED if published else {"method": PARTED["method"]}))
+    plan = cg.read_plan(tmp_path / "plan.toml")
+    tree = cg.Tree.from_paths(["a/1", "a/2"])
+    model = below_model(plan, np.array([np.inf, 2.0]), tree, tree.roots)
+    drawn = drawn_rows(model, np.array([5, 2, 3]), np.array([5, 9, 9]), np.array([5, 3, 2]))
+    assert set(drawn.columns(truth=False)) == {"value", "lower", "upper"}
+    assert set(drawn.columns(truth=True)) == {"value", "lower", "upper", "truth"}
+    if published:
+        assert set(drawn.measurements()) >= {"measurement", "scale"}
+    else:
+        with pytest.raises(AssertionError, match="not published"):
+            drawn.measurements()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import numpy as np
@@ -15,7 +16,10 @@ from congenial.ledger.debits import read_ledger
 from congenial.ledger.ledger_file import init_ledger
 from congenial.releases import directory as files
 from congenial.releases.making import part_files
+from congenial.releases.making.part_files import RowsHere
 from congenial.releases.making.part_law import CutNode
+from congenial.releases.making.part_source import PartSource
+from congenial.releases.making.spark_parts import RowsInSpark
 from congenial.verification.verdict import verify
 from support.city import make_city
 from support.part_worlds import make_world
@@ -122,3 +126,15 @@ def test_a_frame_is_counted_part_by_part(tmp_path):
     make(tmp_path, parts="borough", frame=frame, simulate=1, with_truth=True)
     truth = {row["zone"]: row["truth"] for row in table_of(tmp_path / "out") if row["zone"]}
     assert truth == {"1": "2", "2": "0", "3": "0", "4": "1", "5": "0", "6": "3"}
+
+
+@pytest.mark.parametrize("source", [RowsHere, RowsInSpark])
+def test_a_source_has_the_methods_of_all_sources(source):
+    asked = [name for name in vars(PartSource) if not name.startswith("_")]
+    assert {"messages", "measure", "shapes", "write"} < set(asked)
+    for name in asked:
+        expected = getattr(PartSource, name)
+        if name != "keyed":
+            found = inspect.signature(getattr(source, name)).parameters
+            assert list(found) == list(inspect.signature(expected).parameters)
+    assert isinstance(source.keyed, bool | property)

@@ -6,7 +6,7 @@ drawn from the messages of all parts, and each part then given its node's releas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,58 +14,65 @@ import numpy as np
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import checked_counts
 from congenial.domain.tree import Tree
-from congenial.errors import ReleaseError
+from congenial.errors import CongenialError, ReleaseError
 from congenial.invariants.resolved import checked_draws
+from congenial.plan.cut import PARTS
+from congenial.plan.fields import refuse
 from congenial.randomness import Randomness
 from congenial.releases.accuracy import margins_in_parts
 from congenial.releases.making.part_draws import DrawnRows, forest_below
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw, Sent
-from congenial.releases.model import Model
-from congenial.releases.part_models import below_model
-from congenial.sum_network import sample
+from congenial.releases.making.part_method import Claims, CountedTop, TopOrder
+from congenial.releases.model import Model, build_model, claim
+from congenial.releases.part_models import PartShape, below_model, level_scales, stand_in
+from congenial.releases.specification import unnamed, worst_neighbours
+from congenial.sum_network import error_limit, sample
 from congenial.sum_network.cutset import sum_system
 from congenial.sum_network.joined import Outside, PartMessage, PartSums, draw_part, join, message_of
 from congenial.types import IntArray
 
-# Returns the message of each part, given what is outside each.
-MessagesOf = Callable[[Sequence[Outside]], Sequence[PartMessage]]
+
+def claims(top: CountedTop) -> Claims:
+    """Return the claims; refuse parts whose loss under bounds is not known."""
+    shapes = top.source.shapes(top.nodes)
+    _check_shapes(top, shapes)
+    size = len(top.tree) + sum(shape.nodes for shape in shapes)
+    error = error_limit(size)
+    guarantee = claim(top.stand_in, error)
+    worst = unnamed(worst_neighbours(top.stand_in, guarantee))
+    return Claims(guarantee, worst, error, error / size)
 
 
-def condition_top(
-    over: Model,
-    counts: IntArray,
-    roots: IntArray,
-    messages_of: MessagesOf,
-    limit: float,
-    rng: Randomness,
-) -> tuple[DrawnRows, list[FromTop]]:
-    """Draw the counts down to the cut; `roots` are the nodes there, each with a part below it.
+def draw_top(asked: TopOrder) -> tuple[DrawnRows, list[FromTop]]:
+    """Draw the counts down to the cut, given the messages of all parts."""
+    top, roots = asked.top, asked.roots
 
-    `limit` is the total variation that a draw of the whole release may cost.
-    """
-    law = _law(over)
-    checked_counts(law.mechanism, law.resolved, counts)
-    weights = law.own_weights(counts)
-    joined = join(law.forest, weights, roots, messages_of, limit)
-    values = sample(joined.tables, 1, rng, first=len(counts))[0] + counts
-    values = checked_draws(over.resolved, values, counts)
+    def messages_of(outsides: Sequence[Outside]) -> list[PartMessage]:
+        return top.source.messages(asked.law, top.nodes, outsides)
+
+    law = _law(top.model)
+    checked_counts(law.mechanism, law.resolved, top.counts)
+    weights = law.own_weights(top.counts)
+    joined = join(law.forest, weights, roots, messages_of, asked.error)
+    noise = sample(joined.tables, 1, asked.order.randomness, first=len(top.counts))[0]
+    values = checked_draws(top.model.resolved, noise + top.counts, top.counts)
     sent = map(Sent, joined.messages, joined.outsides)
     given = [FromTop(*each) for each in zip(values[roots].tolist(), sent, strict=True)]
-    return DrawnRows(over, margins_in_parts(over), counts, None, values), given
+    return DrawnRows(top.model, margins_in_parts(top.model), top.counts, None, values), given
 
 
 def message_of_part(
     law: PartLaw, domain: Tree, counts: IntArray, node: CutNode, outside: Outside
 ) -> PartMessage:
-    """Return the message of a part; `draw_below` describes `domain` and `counts`."""
+    """Return the message of a part; `PartMethod` describes `domain` and `counts`."""
     model = _model(law, domain, node)
     return message_of(_sums(law, model, counts[law.depth :]), outside)
 
 
-def condition_below(
+def draw_below(
     law: PartLaw, domain: Tree, counts: IntArray, node: CutNode, given: FromTop, rng: Randomness
 ) -> DrawnRows:
-    """Draw the counts below a cut node; `draw_below` describes `domain` and `counts`."""
+    """Draw the counts below a cut node; `PartMethod` describes `domain` and `counts`."""
     model, inside = _model(law, domain, node), counts[law.depth :]
     if given.sent is None:
         raise AssertionError("a part that is conditioned has sent a message")
@@ -76,6 +83,38 @@ def condition_below(
     if values[0] != given.total:
         raise ReleaseError("a part does not have the released count of its node; release again.")
     return DrawnRows(model, margins_in_parts(model), inside, None, values)
+
+
+def _check_shapes(asked: CountedTop, shapes: Sequence[PartShape]) -> None:
+    """Refuse parts whose loss under bounds is not that of the nodes that stand for them.
+
+    The loss of the parts is at most that of these nodes, and at least that of a tree with chains in
+    the place of parts in which some level has no count that changes alone.
+    """
+    cut, top, model, found = asked.cut, asked.tree, asked.stand_in, asked.guarantee
+    if found.moves is None:
+        raise AssertionError("a guarantee of noise on a tree knows what neighbours change")
+    fixed = ~found.moves.changes[model.domain.level == cut.depth]
+    chains = np.zeros(len(top), dtype=np.bool_)
+    chains[top.level == cut.depth] = [
+        not shape.stands_alone(fixed=same)
+        for shape, same in zip(shapes, fixed.tolist(), strict=True)
+    ]
+    if not chains.any():
+        return
+    try:
+        least = build_model(cut.plan, stand_in(top, cut, chains))
+        same = np.array_equal(level_scales(least), level_scales(model))
+        same = same and claim(least, 0.0).epsilon == claim(model, 0.0).epsilon
+    except CongenialError:
+        same = False
+    if not same:
+        refuse(
+            PARTS,
+            f"is {cut.level!r}, below {int(chains.sum()):,} of whose nodes some level has no count "
+            "that changes alone, so that bounds cost less than parts can show",
+            "cut at another level, or leave parts out",
+        )
 
 
 def _model(law: PartLaw, domain: Tree, node: CutNode) -> Model:

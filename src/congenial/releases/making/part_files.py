@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import numpy as np
@@ -20,7 +20,8 @@ from congenial.data.spelling import odd_names
 from congenial.domain.names import Names
 from congenial.domain.tree import Path as NodePath
 from congenial.domain.tree import Tree
-from congenial.errors import CongenialError, DataError
+from congenial.errors import DataError
+from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.plan.cut import PARTS, Cut, check_number, check_single
 from congenial.plan.fields import refuse
 from congenial.plan.plan import Plan
@@ -29,10 +30,13 @@ from congenial.releases import directory as files
 from congenial.releases.certificate import certify
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.making.kept_counts import KeptCounts
+from congenial.releases.making.method_choice import method_of
 from congenial.releases.making.order import Order, Written
-from congenial.releases.making.part_draws import DrawnRows, check_exact, draw_top, forest_below
+from congenial.releases.making.part_draws import DrawnRows, forest_below
 from congenial.releases.making.part_law import CHANGED, CutNode, FromTop, PartLaw
+from congenial.releases.making.part_method import CountedTop, TopOrder
 from congenial.releases.making.part_rows import draw_part, lines_above, tables_of
+from congenial.releases.making.part_source import PartSource
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.part_models import (
     PartFacts,
@@ -44,46 +48,16 @@ from congenial.releases.part_models import (
     stand_in,
     top_model,
 )
-from congenial.releases.specification import KeyedDraws, unnamed, worst_neighbours
+from congenial.releases.specification import KeyedDraws
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
-    from congenial.releases.making.imaged_parts import MeasuredParts
+    from congenial.releases.making.measured_parts import MeasuredParts
     from congenial.sum_network.joined import Outside, PartMessage
 
 log = logging.getLogger("congenial.releases.making")
 # Most leaves of parts that are counted at once. Each time, the rows are opened and read anew.
 _TOGETHER = 250_000
-
-
-class PartSource(Protocol):
-    """The rows of a release in parts."""
-
-    @property
-    def keyed(self) -> bool:
-        """Whether the random words of a part follow from a key."""
-
-    def opened(self) -> AbstractContextManager[RowSource | JointSource]:
-        """Open the rows, counted down to the cut."""
-
-    def children(self, top: Tree) -> IntArray:
-        """Return the number of children of each cut node of the top."""
-
-    def shapes(self, nodes: Sequence[CutNode]) -> list[PartShape]:
-        """Return the shape of the part below each node."""
-
-    def messages(
-        self, law: PartLaw, nodes: Sequence[CutNode], outsides: Sequence[Outside]
-    ) -> list[PartMessage]:
-        """Return the message of each part, below some nodes, given what is outside each."""
-
-    def measure(self, parts: MeasuredParts) -> None:
-        """Measure one part after another."""
-
-    def write(
-        self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]
-    ) -> list[PartFacts]:
-        """Draw the parts below some nodes, given the top's draw, and write all tables."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,49 +212,50 @@ def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
     Raises what `release` raises, and DataError if the rows change while they are counted.
     """
     plan = cut.plan
-    order.notify(f"counting rows by {cut.level}")
-    with source.opened() as rows:
-        for one in rows.parts:
-            for remark in unweighted(plan, one.known):
-                log.warning("%s", remark)
-        top = cast(Tree, rows.domain)
-        check_number(cut, top)
-        check_single(cut, top)
-        model = build_model(plan, stand_in(top, cut))
-        guarantee = claim(model, _error_of_noise(model))
-        over = top_model(model, top)
-        _check_free(cut, source, over, model, guarantee)
-        counts = rows.counted.counts
-    check_exact(over, counts)
-    nodes = _cut_nodes(over, counts, cut.depth)
-    error = per_count = 0.0
-    if plan.method.name == "conditioning":
-        shapes = source.shapes(nodes)
-        _check_shapes(cut, top, model, guarantee, shapes)
-        error, per_count = _errors(len(top) + sum(shape.nodes for shape in shapes))
-        guarantee = claim(model, error)
-    worst = worst_neighbours(model, guarantee)
-    worst = unnamed(worst) if plan.method.name == "conditioning" else worst
+    top = _counted_top(cut, order, source)
+    method, model, tree = method_of(plan), top.stand_in, top.tree
+    claims = method.claims(top)
+    guarantee, worst = claims.guarantee, claims.worst
     scale, stamped = level_scales(model)[cut.depth :].tolist(), order.simulation is not None
-    law = PartLaw(plan, cut.depth, tuple(scale), per_count, worst, order.with_truth, stamped)
+    law = PartLaw(plan, cut.depth, tuple(scale), claims.per_count, worst, order.with_truth, stamped)
     debit = order.reserve(model, guarantee)
     with TemporaryDirectory(prefix="parts-", dir=order.place) as aside:
-        drawn, given = _drawn_top(law, over, counts, nodes, error, order, source, Path(aside))
-        facts = source.write(law, drawn, nodes, given)
+        drawn, given = method.draw_top(TopOrder(law, top, claims.error, order, Path(aside)))
+        facts = source.write(law, drawn, top.nodes, given)
     written = [*files.TABLE, *(files.MEASUREMENTS if plan.release.measurements else ())]
     if order.simulation is not None:
         written.append(files.write_marker(order.place))
     digests = {name: files.sha256(order.place / name) for name in written}
-    levels = levels_of_all(plan, top.level, drawn.found.margin, facts)
+    levels = levels_of_all(plan, tree.level, drawn.found.margin, facts)
     accuracy = StatedAccuracy(plan.accuracy.confidence, drawn.found.basis, levels, ())
     made = certify(model, guarantee, digests, accuracy, order.simulation, debit, None)
-    odd = dict.fromkeys((*odd_names(top), *(name for one in facts for name in one.odd_names)))
+    odd = dict.fromkeys((*odd_names(tree), *(name for one in facts for name in one.odd_names)))
     certificate = msgspec.structs.replace(
-        of_all(made, top, facts, worst),
+        of_all(made, tree, facts, worst),
         keyed=KeyedDraws("shake-256", KEY_BITS, len(facts)) if source.keyed else None,
     )
     size = sum(level.nodes for level in certificate.domain.levels)
     return Written(certificate, debit, size, tuple(odd))
+
+
+def _counted_top(cut: Cut, order: Order, source: PartSource) -> CountedTop:
+    """Count the rows down to the cut; refuse what no method covers in parts."""
+    order.notify(f"counting rows by {cut.level}")
+    with source.opened() as rows:
+        for one in rows.parts:
+            for remark in unweighted(cut.plan, one.known):
+                log.warning("%s", remark)
+        tree = cast(Tree, rows.domain)
+        check_number(cut, tree)
+        check_single(cut, tree)
+        claimed = build_model(cut.plan, stand_in(tree, cut))
+        guarantee = claim(claimed, 0.0)
+        model = top_model(claimed, tree)
+        _check_free(cut, source, model, claimed, guarantee)
+        counts = rows.counted.counts
+    check_pinned(model.resolved, counts, model.invariant, whole=True, domain=model.domain)
+    nodes = _cut_nodes(model, counts, cut.depth)
+    return CountedTop(cut, claimed, guarantee, model, counts, nodes, source)
 
 
 def _cut_nodes(over: Model, counts: IntArray, depth: int) -> list[CutNode]:
@@ -291,93 +266,6 @@ def _cut_nodes(over: Model, counts: IntArray, depth: int) -> list[CutNode]:
         CutNode(top.path(v)[1:], int(counts[v]), bool(exact[v]), *(float(end[v]) for end in ends))
         for v in np.flatnonzero(top.level == depth).tolist()
     ]
-
-
-def _drawn_top(
-    law: PartLaw,
-    over: Model,
-    counts: IntArray,
-    nodes: Sequence[CutNode],
-    error: float,
-    order: Order,
-    source: PartSource,
-    aside: Path,
-) -> tuple[DrawnRows, list[FromTop]]:
-    """Draw the top; return it and what it gives to each part, some of it in files of `aside`."""
-    level = law.plan.place_names[law.depth]
-    at = np.flatnonzero(cast(Tree, over.domain).level == law.depth)
-    if law.plan.method.name == "conditioning":
-        from congenial.releases.making.conditioned_parts import condition_top
-
-        def messages_of(outsides: Sequence[Outside]) -> list[PartMessage]:
-            return source.messages(law, nodes, outsides)
-
-        return condition_top(over, counts, at, messages_of, error, order.randomness)
-    if law.plan.method.name == "imaging":
-        from congenial.releases.making.imaged_parts import image_top, parts_of
-
-        parts = parts_of(law, over, aside, nodes)
-        source.measure(parts)
-        order.notify("moving the counts of all parts")
-        return image_top(over, counts, at, parts, order.randomness)
-    order.notify(f"drawing the counts down to {level}")
-    drawn = draw_top(over, counts, order.randomness)
-    return drawn, [FromTop(total) for total in drawn.values[at].tolist()]
-
-
-def _errors(size: int) -> tuple[float, float]:
-    """Return the error of a draw given the invariants, and the part that each count may cost."""
-    from congenial.sum_network import error_limit
-
-    return error_limit(size), error_limit(size) / size
-
-
-def _check_shapes(
-    cut: Cut, top: Tree, model: Model, found: Guarantee, shapes: Sequence[PartShape]
-) -> None:
-    """Refuse parts whose loss under bounds is not that of the nodes that stand for them.
-
-    The loss of the parts is at most that of these nodes, and at least that of a tree with chains in
-    the place of parts in which some level has no count that changes alone.
-    """
-    if found.moves is None:
-        raise AssertionError("a guarantee of noise on a tree knows what neighbours change")
-    fixed = ~found.moves.changes[model.domain.level == cut.depth]
-    chains = np.zeros(len(top), dtype=np.bool_)
-    chains[top.level == cut.depth] = [
-        not shape.stands_alone(fixed=same)
-        for shape, same in zip(shapes, fixed.tolist(), strict=True)
-    ]
-    if not chains.any():
-        return
-    try:
-        least = build_model(cut.plan, stand_in(top, cut, chains))
-        same = np.array_equal(level_scales(least), level_scales(model))
-        same = same and claim(least, 0.0).epsilon == claim(model, 0.0).epsilon
-    except CongenialError:
-        same = False
-    if not same:
-        refuse(
-            PARTS,
-            f"is {cut.level!r}, below {int(chains.sum()):,} of whose nodes some level has no count "
-            "that changes alone, so that bounds cost less than parts can show",
-            "cut at another level, or leave parts out",
-        )
-
-
-def _error_of_noise(model: Model) -> float:
-    """Return the numerical error of noise that is drawn alone, which is 0 or refused."""
-    if model.plan.method.name == "conditioning":
-        return 0.0
-    error = model.mechanism.noise.sampling_error(model.mechanism.scales)
-    if error > 0.0:
-        refuse(
-            "privacy.epsilon",
-            f"is {model.plan.privacy.epsilon:g}, which takes noise so wide that its draws have a "
-            "numerical error, and parts do not add these up",
-            "give a larger epsilon, or leave parts out",
-        )
-    return error
 
 
 def _check_free(cut: Cut, source: PartSource, over: Model, model: Model, found: Guarantee) -> None:

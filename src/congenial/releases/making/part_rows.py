@@ -14,7 +14,8 @@ from congenial.domain.tree import Tree
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
 from congenial.releases.file_table import Column, Columns
-from congenial.releases.making.part_draws import DrawnRows, draw_below
+from congenial.releases.making.method_choice import method_of
+from congenial.releases.making.part_draws import DrawnRows
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
 from congenial.releases.part_models import PartFacts, facts_of, named_below
 from congenial.releases.rows import columns_of, key_cells
@@ -40,17 +41,8 @@ LinesAbove = Mapping[Table, bytes]
 def draw_part(
     law: PartLaw, domain: Tree, counts: IntArray, node: CutNode, given: FromTop, rng: Randomness
 ) -> DrawnPart:
-    """Draw the counts below a cut node; `draw_below` describes `domain` and `counts`."""
-    if law.plan.method.name == "conditioning":
-        from congenial.releases.making.conditioned_parts import condition_below
-
-        below = condition_below(law, domain, counts, node, given, rng)
-    elif law.plan.method.name == "imaging":
-        from congenial.releases.making.imaged_parts import image_below
-
-        below = image_below(law, domain, counts, node, given)
-    else:
-        below = draw_below(law, domain, counts, given, rng)
+    """Draw the counts below a cut node; `PartMethod` describes `domain` and `counts`."""
+    below = method_of(law.plan).draw_below(law, domain, counts, node, given, rng)
     own = _columns_by_table(below, with_truth=law.with_truth)
     lines = {
         table: files.csv_lines(

@@ -52,7 +52,7 @@ from congenial.releases.part_models import PartFacts, PartShape
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
-    from congenial.releases.making.imaged_parts import MeasuredParts
+    from congenial.releases.making.measured_parts import MeasuredParts
     from congenial.sum_network.joined import Outside, PartMessage
 
 T = TypeVar("T")
