@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
+import pytest
 
 import congenial as cg
 from congenial.domain.tree import Tree
+from congenial.plan.cut import METHODS
 from congenial.plan.plan import parse_plan
 from congenial.releases.directory import MEASUREMENTS, TABLE
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
-from congenial.releases.making.part_rows import draw_part
+from congenial.releases.making.part_method import PartMethod
+from congenial.releases.making.part_rows import draw_part, method_of
 from congenial.releases.specification import RecordMoves
 from support.city import plan_text
 from support.parts import PARTED
@@ -34,3 +39,12 @@ def test_a_part_has_the_lines_below_its_node_and_its_own_facts():
     assert part.facts.nodes == (0, 0, 3) and part.facts.inner == 1
     # the stand-in's third child of Arden is the third here
     assert part.facts.named == ((("City", "Arden", "2"), ("City", "Arden", "x, y")),)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_each_method_is_a_module_with_the_functions_of_all_methods(name):
+    found = method_of(parse_plan(plan_text(method=f'name = "{name}"')))
+    assert found.__name__.rpartition(".")[2].startswith(name.replace("ing", ""))
+    for function in ("claims", "draw_top", "draw_below"):
+        [_, *expected] = inspect.signature(getattr(PartMethod, function)).parameters
+        assert list(inspect.signature(getattr(found, function)).parameters) == expected

@@ -30,12 +30,11 @@ from congenial.releases import directory as files
 from congenial.releases.certificate import certify
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.making.kept_counts import KeptCounts
-from congenial.releases.making.method_choice import method_of
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_draws import DrawnRows, forest_below
 from congenial.releases.making.part_law import CHANGED, CutNode, FromTop, PartLaw
 from congenial.releases.making.part_method import CountedTop, TopOrder
-from congenial.releases.making.part_rows import draw_part, lines_above, tables_of
+from congenial.releases.making.part_rows import draw_part, lines_above, method_of, tables_of
 from congenial.releases.making.part_source import PartSource
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.part_models import (

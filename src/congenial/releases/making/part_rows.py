@@ -11,12 +11,13 @@ import numpy as np
 
 from congenial.data.spelling import odd_names
 from congenial.domain.tree import Tree
+from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
 from congenial.releases.file_table import Column, Columns
-from congenial.releases.making.method_choice import method_of
 from congenial.releases.making.part_draws import DrawnRows
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
+from congenial.releases.making.part_method import PartMethod
 from congenial.releases.part_models import PartFacts, facts_of, named_below
 from congenial.releases.rows import columns_of, key_cells
 from congenial.types import IntArray
@@ -36,6 +37,21 @@ class DrawnPart:
 
 # Lines of counts of the top, by table, that come before those of a part.
 LinesAbove = Mapping[Table, bytes]
+
+
+def method_of(plan: Plan) -> PartMethod:
+    """Return the method of a plan that is released in parts; only that one is loaded."""
+    if plan.method.name == "conditioning":
+        from congenial.releases.making import conditioned_parts
+
+        return conditioned_parts
+    if plan.method.name == "imaging":
+        from congenial.releases.making import imaged_parts
+
+        return imaged_parts
+    from congenial.releases.making import topdown_parts
+
+    return topdown_parts
 
 
 def draw_part(
