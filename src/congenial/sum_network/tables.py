@@ -313,6 +313,10 @@ def _message(network: Network, messages: Messages, found: Losses, place: Placeme
     table = messages.of_class(c).copy()
     lost = found.lost[found.place[c] : found.place[c] + table.size].copy()
     placed = np.array([column[c] for column in place])
+    # those of the table, since a Gaussian law may be far off where weights press against bounds
+    x, share = np.arange(table.size), table / table.sum()
+    middle = float(share @ x)
+    placed[:2] = float(messages.lo[c]) + middle, float(share @ (x - middle) ** 2)
     scale = float(messages.log_scale[c]) + _log_composed(network)
     return PartMessage(int(messages.lo[c]), table, lost, scale, 0.0, placed, 0.0)
 
