@@ -10,6 +10,7 @@ import pytest
 
 from congenial.inference.noise_intervals import noise_margin
 from congenial.plan.plan import read_plan
+from congenial.randomness import seeded
 from congenial.releases.accuracy import (
     UNKNOWN,
     NoIntervals,
@@ -18,7 +19,6 @@ from congenial.releases.accuracy import (
 from congenial.releases.intervals import intervals, sums_of
 from congenial.releases.making.make_release import release
 from congenial.releases.model import choose_method
-from congenial.randomness import seeded
 from congenial.verification.verdict import verify
 from support.city import make_city
 from support.margins_of_plans import made

@@ -322,7 +322,6 @@ def _of_table(mechanism: Conditioned) -> Basis:
 
 def _none(model: Model, named: Mapping[str, tuple[int, ...]], basis: Basis) -> Margins:
     fixed = model.determined
-    margin = np.where(fixed, 0, UNKNOWN)
     sums = tuple(
         SumMargin(name, nodes, 0 if fixed[list(nodes)].all() else None)
         for name, nodes in named.items()
