@@ -201,3 +201,53 @@ def test_a_tape_that_is_too_short_is_extended_and_read_again(monkeypatch):
         assert any((longer[:3] == tape).all() for tape in tapes[:2])
     # words beyond the first are new ones
     assert len(set(np.concatenate(tapes).tolist())) == sum(sorted(sizes)[-2:])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_draws_of_all_variables_and_of_some_have_the_same_law(seed):
+    rng = np.random.default_rng(seed)
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2])
+    n, known = len(tree), cg.consistent(tree)
+    if seed % 2:
+        known &= cg.exactly(np.flatnonzero(rng.random(n) < 0.2).tolist())
+    scales = rng.choice([0.7, 2.0], n)
+    scales[1] = rng.choice([2.0, np.inf])
+    law = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), known)
+    tables = law.whole_tables
+    # in the same order, the same words give the same draws
+    every = draws.draws_of_some(tables, np.arange(n))
+    found = draws.sample(tables, 500, cg.seeded(seed), threads=1)
+    assert np.array_equal(draws.sample(every, 500, cg.seeded(seed), threads=1), found)
+    nodes = rng.permutation(n)[: rng.integers(1, 5)]
+    few = draws.draws_of_some(tables, nodes)
+    assert few.network.op.size <= tables.network.op.size
+    alone = draws.sample(few, 20_000, cg.seeded(seed))
+    assert alone.shape == (20_000, nodes.size)
+    whole = draws.sample(tables, 20_000, cg.seeded(seed + 100))[:, nodes]
+    times = rng.choice([-1, 1], nodes.size)
+
+    def apart(one, other):
+        """Return the p-value of a difference of two samples."""
+        values = np.concatenate((one, other))
+        edges = np.unique(np.quantile(values, np.linspace(0.0, 1.0, 12)).astype(int))
+        a, b = (
+            np.bincount(np.searchsorted(edges, x), minlength=edges.size + 1) for x in (one, other)
+        )
+        kept = a + b > 0
+        return chi2.sf(((a - b)[kept] ** 2 / (a + b)[kept]).sum(), max(kept.sum() - 1, 1))
+
+    assert apart(alone @ times, whole @ times) > LEAST
+    if (whole @ times).std() > 0.0:
+        assert apart(alone @ times + 1, whole @ times) < LEAST
+
+
+def test_one_leaf_among_many_takes_a_few_choices():
+    tree = cg.Tree.from_parents([-1] + [0] * 40 + [v for v in range(1, 41) for _ in range(40)])
+    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
+    tables = cg.condition(mechanism, cg.consistent(tree)).whole_tables
+    few = draws.draws_of_some(tables, np.array([700, 41]))
+    assert tables.network.op.size > 1_000 and few.network.op.size < 40
+
+
+def test_variables_that_are_composed_are_not_drawn_alone():
+    assert draws.draws_of_some(tables_of(bounded=False, scale=9.0), np.array([3])) is None

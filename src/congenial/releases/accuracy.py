@@ -23,6 +23,7 @@ from congenial.noise.law import NoiseLaw
 from congenial.plan.plan import Plan, named_nodes
 from congenial.randomness import seeded
 from congenial.releases.model import Model
+from congenial.sum_network import alike
 from congenial.types import BoolArray, FloatArray, IntArray
 from congenial.wording import on_a_line
 
@@ -255,7 +256,9 @@ def _of_law(
     sums_only: bool,
 ) -> Margins:
     if sums_only:
-        return _of_sums(model, ByLaw(), _simulated_sums(model, engine, named))
+        # sums of a conditioned table are drawn without its other counts, however many these are
+        draws = simulated_releases(model) or DRAWS
+        return _of_sums(model, ByLaw(), _simulated_sums(model, engine, named, draws))
     alpha, fixed = model.plan.accuracy.alpha, model.determined
     margin = error_margins(engine, alpha)
     together = None
@@ -265,7 +268,8 @@ def _of_law(
             here = (model.domain.level == depth) & ~fixed
             if here.any():  # a union bound over the level; it widens margins little
                 together[here] = error_margins(engine, alpha / float(here.sum()))[here]
-    return Margins(ByLaw(), margin, together, _simulated_sums(model, engine, named))
+    sums = _simulated_sums(model, engine, named, simulated_releases(model))
+    return Margins(ByLaw(), margin, together, sums)
 
 
 def _of_images(
@@ -280,7 +284,7 @@ def _of_images(
         return _none(model, named, NoIntervals(("too-many-counts",)))
     if sums_only:
         basis = BySimulation(draws, RISK)
-        return _of_sums(model, basis, _simulated_sums(model, engine, named))
+        return _of_sums(model, basis, _simulated_sums(model, engine, named, draws))
     alpha, source = _cautious(model, draws), seeded(_SEED)
     margin = error_margins(engine, alpha, size=draws, rng=source)
     together = None
@@ -289,7 +293,7 @@ def _of_images(
         here = [np.flatnonzero(model.domain.level == depth) for depth in range(model.domain.depth)]
         found = stretched(engine, margin, here, alpha, size=draws, rng=source)
         together[np.concatenate(here)] = np.concatenate(found)
-    sums = _simulated_sums(model, engine, named)
+    sums = _simulated_sums(model, engine, named, draws)
     return Margins(BySimulation(draws, RISK), margin, together, sums)
 
 
@@ -302,10 +306,12 @@ def _cautious(model: Model, draws: int) -> float:
 
 
 def _simulated_sums(
-    model: Model, engine: Conditioned | Imaged | TopDown, named: Mapping[str, tuple[int, ...]]
+    model: Model,
+    engine: Conditioned | Imaged | TopDown,
+    named: Mapping[str, tuple[int, ...]],
+    draws: int,
 ) -> tuple[SumMargin, ...]:
     found: Sequence[int | None] = [None] * len(named)
-    draws = simulated_releases(model)
     if named and draws:
         alpha, sums = _cautious(model, draws), list(named.values())
         found = error_margins_of_sums(engine, sums, alpha, size=draws, rng=seeded(_SEED))
@@ -406,25 +412,9 @@ def _margin_of_sums(
     noise: NoiseLaw, kinds: FloatArray, parts: IntArray, alpha: FloatArray
 ) -> IntArray:
     """Margin of each sum of measurements, worked out once for sums of equal noise."""
-    first, number = _alike([*parts.T, alpha])
+    number, first = alike((*parts.T, alpha))
     found = [
         error_margin_of_noise_sum(noise, np.repeat(kinds, parts[at]), float(alpha[at]))
         for at in first.tolist()
     ]
     return np.array(found, dtype=np.int64)[number]
-
-
-def _alike(columns: Sequence[IntArray | FloatArray]) -> tuple[IntArray, IntArray]:
-    """Number the different rows of some columns: the first row of each number, and all numbers.
-
-    Numbers are sorted column by column, as `numpy.unique` of millions of whole rows takes long.
-    """
-    number = np.zeros(columns[0].size, dtype=np.int64)
-    first = np.zeros(min(columns[0].size, 1), dtype=np.int64)
-    for column in columns:
-        if (column == column[first[number]]).all():
-            continue  # rows of one number have one entry
-        entries, at = np.unique(column, return_inverse=True)
-        number = number * entries.size + at
-        _, first, number = np.unique(number, return_index=True, return_inverse=True)
-    return first, number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -73,6 +74,55 @@ def sample(
             given = None if roots is None else roots[begin : begin + count]
             out[begin : begin + count] = _batch(kept, count, rng, share, given)[:n].T
     return out
+
+
+def draws_of_some(tables: Tables, nodes: IntArray) -> Tables | None:
+    """Return tables whose program draws only some different variables, in the order given.
+
+    A draw then takes the choices on the ways down to these variables, not those of all others.
+    Returns None if some variables are composed, or added up from others.
+    """
+    network = tables.network
+    op, first, second, third, cls = network.program
+    if tables.freed is not None or network.moved.size or (op >= descend.COMPOSE).any():
+        return None
+    split = op == descend.SPLIT
+    follows = split | ((op == descend.LINK) & (third != 0))
+    source = np.where(split, first, second)
+    sets = np.empty(network.slots, dtype=np.int64)  # the operation that sets each slot
+    sets[first[~split]] = np.flatnonzero(~split)
+    sets[second[split]] = sets[third[split]] = np.flatnonzero(split)
+    needed, front = np.zeros(op.size, dtype=np.bool_), nodes
+    while front.size:
+        at = np.unique(sets[front])
+        at = at[~needed[at]]
+        needed[at] = True
+        front = source[at[follows[at]]]
+    at = np.flatnonzero(needed)
+    split, chosen = split[at], op[at] != descend.LINK
+    # a sum that is fixed at zero follows from no slot
+    source = np.where(follows[at], source[at], first[at])
+    filled = np.concatenate((first[at], source, second[at[split]], third[at[split]]))
+    slots = np.concatenate((nodes, np.setdiff1d(filled, nodes)))
+    place = np.empty(network.slots, dtype=np.int32)
+    place[slots] = np.arange(slots.size)
+    uses = np.bincount(cls[at[chosen]], minlength=network.ctype.size)
+    few = replace(
+        network,
+        op=op[at],
+        first=place[first[at]],
+        second=np.where(split, place[second[at]], place[source]),
+        third=np.where(split, place[np.where(split, third[at], 0)], third[at]),
+        cls=cls[at],
+        uses=uses.astype(network.uses.dtype),
+        n=nodes.size,
+        slots=slots.size,
+        places=slots.size,
+        slot_class=network.slot_class[slots],
+        choices=int(np.count_nonzero(chosen)),
+        members=network.members[:0],
+    )
+    return replace(tables, network=few)
 
 
 def _batch(
