@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import cast
 
 import numpy as np
 
@@ -37,17 +38,17 @@ def _run(scale: float, quick: bool) -> Iterator[Seen]:
     tree, _ = worlds.washington_cells(200 if quick else None)
     summed = [*np.flatnonzero(tree.level == 1)[:1].tolist(), *tree.leaves[:4].tolist()]
 
-    def conditioned() -> Conditioned:
+    def conditioned(tree: cg.Tree = tree) -> Conditioned:
         mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
         found = cg.condition(mechanism, cg.consistent(tree) & cg.exactly([0]))
-        assert isinstance(found, Conditioned)
-        return found
+        return cast(Conditioned, found)
 
     steps: dict[str, Callable[[], object]] = {
         MARGINS: lambda: error_margins(conditioned()),
         SUM: lambda: error_margin_of_sum(conditioned(), summed),
     }
     steps[SUM]()  # loads the kernels
+    error_margins(conditioned(worlds.washington_cells(200)[0]))
     small, _ = worlds.washington_cells(200)
     error_margins(cg.condition(cg.Additive(cg.DiscreteLaplace(scale), small), cg.consistent(small)))
     for name, seconds in rounds(steps, repeats=3, budget=60.0).items():

@@ -249,5 +249,19 @@ def test_one_leaf_among_many_takes_a_few_choices():
     assert tables.network.op.size > 1_000 and few.network.op.size < 40
 
 
-def test_variables_that_are_composed_are_not_drawn_alone():
-    assert draws.draws_of_some(tables_of(bounded=False, scale=9.0), np.array([3])) is None
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_of_a_tree_whose_leaves_are_composed_are_drawn_alone(seed):
+    """Places of partial sums are used again, and the leaves need the draws of others."""
+    rng = np.random.default_rng(seed)
+    tree = cg.Tree.from_parents([-1, 0, 0, 0] + [1] * 7 + [2] * 5 + [3] * int(rng.integers(1, 9)))
+    mechanism = cg.Additive(cg.DiscreteLaplace(rng.choice([2.0, 5.0], 4)[tree.level]), tree)
+    law = cg.condition(mechanism, cg.consistent(tree) & cg.exactly([0]))
+    tables = law._draw_tables
+    found = draws.sample(tables, 20_000, cg.seeded(seed), first=len(tree))[:, [1, 3]]
+    alone = draws.draws_of_some(tables, np.array([1, 3]))
+    drawn = draws.sample(alone, 20_000, cg.seeded(seed + 50))
+    assert abs(np.corrcoef(drawn.T)[0, 1] - np.corrcoef(found.T)[0, 1]) < 0.05
+    assert np.allclose(drawn.std(axis=0), found.std(axis=0), rtol=0.06)
+    composed = np.flatnonzero(tables.network.op >= descend.COMPOSE).size
+    leaf = draws.draws_of_some(tables, np.array([4]))
+    assert (leaf is None) == bool(composed and 4 in tables.network.members)

@@ -48,8 +48,11 @@ class NetworkLaw:
 
     def draws_of(self, nodes: IntArray) -> Draw | None:
         """Return a function that draws some different nodes alone; None if all must be drawn."""
-        tables, center = self.tables  # of these, no count is composed from those of others
+        tables, center = self.draw_tables
         few = sum_network.draws_of_some(tables, nodes)
+        if few is None:  # in the tables of laws no count is composed
+            tables, center = self.tables
+            few = sum_network.draws_of_some(tables, nodes)
         if few is None:
             return None
         return lambda rows, rng: sum_network.sample(few, rows, rng) + center[nodes]

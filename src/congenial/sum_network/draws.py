@@ -84,27 +84,36 @@ def draws_of_some(tables: Tables, nodes: IntArray) -> Tables | None:
     """
     network = tables.network
     op, first, second, third, cls = network.program
-    if tables.freed is not None or network.moved.size or (op >= descend.COMPOSE).any():
+    if tables.freed is not None and tables.freed.follows[nodes].any():
         return None
-    split = op == descend.SPLIT
+    split, choices = op == descend.SPLIT, op < descend.COMPOSE
     follows = split | ((op == descend.LINK) & (third != 0))
     source = np.where(split, first, second)
-    sets = np.empty(network.slots, dtype=np.int64)  # the operation that sets each slot
-    sets[first[~split]] = np.flatnonzero(~split)
-    sets[second[split]] = sets[third[split]] = np.flatnonzero(split)
-    needed, front = np.zeros(op.size, dtype=np.bool_), nodes
+    # places are used again, so a value is that of the last operation before it is read
+    one, two = np.flatnonzero(choices & ~split), np.flatnonzero(split)
+    setter = np.concatenate((one, two, two))
+    turn = np.int64(op.size + 1)
+    key = np.concatenate((first[one], second[two], third[two])) * turn + setter
+    order = np.argsort(key)
+    key, setter = np.append(key[order], np.iinfo(np.int64).max), setter[order]
+    needed = np.zeros(op.size, dtype=np.bool_)
+    front, before = nodes.astype(np.int64), np.full(nodes.size, op.size)
     while front.size:
-        at = np.unique(sets[front])
+        found = np.searchsorted(key, front * turn + before) - 1
+        if (found < 0).any() or (key[found] // turn != front).any():
+            return None
+        at = np.unique(setter[found])
         at = at[~needed[at]]
         needed[at] = True
-        front = source[at[follows[at]]]
+        before = at[follows[at]]
+        front = source[before].astype(np.int64)
     at = np.flatnonzero(needed)
     split, chosen = split[at], op[at] != descend.LINK
     # a sum that is fixed at zero follows from no slot
     source = np.where(follows[at], source[at], first[at])
     filled = np.concatenate((first[at], source, second[at[split]], third[at[split]]))
     slots = np.concatenate((nodes, np.setdiff1d(filled, nodes)))
-    place = np.empty(network.slots, dtype=np.int32)
+    place = np.empty(network.places, dtype=np.int32)
     place[slots] = np.arange(slots.size)
     uses = np.bincount(cls[at[chosen]], minlength=network.ctype.size)
     few = replace(
@@ -121,8 +130,10 @@ def draws_of_some(tables: Tables, nodes: IntArray) -> Tables | None:
         slot_class=network.slot_class[slots],
         choices=int(np.count_nonzero(chosen)),
         members=network.members[:0],
+        moved=network.moved[:0],
+        ends=network.ends[:0],
     )
-    return replace(tables, network=few)
+    return replace(tables, network=few, freed=None)
 
 
 def _batch(
