@@ -49,7 +49,5 @@ def _run(scale: float, quick: bool) -> Iterator[Seen]:
     }
     steps[SUM]()  # loads the kernels
     error_margins(conditioned(worlds.washington_cells(200)[0]))
-    small, _ = worlds.washington_cells(200)
-    error_margins(cg.condition(cg.Additive(cg.DiscreteLaplace(scale), small), cg.consistent(small)))
     for name, seconds in rounds(steps, repeats=3, budget=60.0).items():
         yield Seen(name, float(np.median(seconds)), float(seconds.min()), float(seconds.max()))

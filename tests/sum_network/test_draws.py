@@ -265,3 +265,18 @@ def test_sums_of_a_tree_whose_leaves_are_composed_are_drawn_alone(seed):
     composed = np.flatnonzero(tables.network.op >= descend.COMPOSE).size
     leaf = draws.draws_of_some(tables, np.array([4]))
     assert (leaf is None) == bool(composed and 4 in tables.network.members)
+
+
+def test_places_that_are_used_again_are_followed_to_the_values_they_had():
+    tables = tables_of()
+    n = tables.network.n
+    assert tables.network.places < tables.network.slots
+    found = draws.sample(tables, 300, cg.seeded(1), threads=1)
+    every = draws.draws_of_some(tables, np.arange(n)[::-1].copy())
+    assert np.array_equal(draws.sample(every, 300, cg.seeded(1), threads=1)[:, ::-1], found)
+    means = draws.sample(tables, 40_000, cg.seeded(1))
+    for v in range(n):
+        alone = draws.sample(draws.draws_of_some(tables, np.array([v])), 40_000, cg.seeded(2))
+        spread = max(means[:, v].std(), 1e-9)
+        assert abs(alone.mean() - means[:, v].mean()) < 0.04 * spread
+        assert abs(alone.std() - spread) < 0.04 * spread + 1e-6
