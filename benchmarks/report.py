@@ -18,6 +18,7 @@ TITLES = {
     "table": "Sex by 23 ages at 3,143 counties, state totals exact, every count ≥ 0",
     "crossing": "A table with two crossing margins exact",
     "summaries": "Marginal laws of all nodes",
+    "margins": "Error margins at 3.33 million counts, equalities only, root exact",
     "wide": "Wide noise on few counts",
     "imaging": "Closest point in L2, leaves ≥ 0, root exact",
     "topdown": "TopDown, every count ≥ 0, root exact",

@@ -18,6 +18,7 @@ ROWS = (
     "table",
     "crossing",
     "summaries",
+    "margins",
     "wide",
     "imaging",
     "topdown",

@@ -274,3 +274,16 @@ def test_evidence_against_enumeration():
     flat = cg.posterior([9, 0, 3, 4], noisy, known & cg.nonnegative())
     with pytest.raises(UnsupportedError, match="flat"):
         flat.log_evidence()
+
+
+@pytest.mark.parametrize("nodes", [[3], [3, 4], [5, 1, 4], [3, 3]])
+def test_sums_of_many_nodes_drawn_alone_have_the_margins_of_whole_draws(nodes, monkeypatch):
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2, 2])
+    noisy = cg.Additive(cg.DiscreteLaplace(6.0), tree)
+    law = cg.condition(noisy, cg.consistent(tree) & cg.exactly([0]))
+    ask = cg.inference.error_margin_of_sum
+    whole = ask(law, nodes, size=60_000, rng=cg.seeded(1))
+    monkeypatch.setattr("congenial.inference.error_law.MANY_VALUES", 0)
+    assert abs(ask(law, nodes, size=60_000, rng=cg.seeded(1)) - whole) <= 1
+    assert abs(ask(law, [1, 2], size=99, rng=cg.seeded(1))) == 0
+    assert ask(law, nodes, 0.01, size=60_000, rng=cg.seeded(1)) > whole + 1

@@ -265,6 +265,21 @@ def test_probability_and_interval_of_a_sum_against_enumeration():
     assert p[(total > low) & (total < high)].sum() < 0.9
 
 
+@pytest.mark.parametrize("prior", ["flat", "poisson", "negative-binomial", "dirichlet-tree"])
+def test_sums_of_many_nodes_drawn_alone_have_the_intervals_of_whole_draws(prior, monkeypatch):
+    tree, x = city()
+    mechanism = cg.Additive(cg.DiscreteLaplace(3.0), tree)
+    y = mechanism.sample(x, rng=cg.seeded(1))
+    law = cg.posterior(y, mechanism, cg.consistent(tree) & cg.nonnegative(), prior)
+    nodes = [int(v) for v in tree.leaves[:3]]
+    whole = law.interval_of_sum(nodes, rng=cg.seeded(2), size=20_000)
+    monkeypatch.setattr("congenial.inference.posteriors.MANY_VALUES", 0)
+    alone = law.interval_of_sum(nodes, rng=cg.seeded(2), size=20_000)
+    assert np.abs(np.subtract(alone, whole)).max() <= 1
+    wider = law.interval_of_sum([*nodes, nodes[0]], rng=cg.seeded(2), size=20_000)
+    assert wider[1] - wider[0] > whole[1] - whole[0]
+
+
 def test_the_same_seed_gives_the_same_draws():
     tree, x = city()
     mechanism = cg.Additive(cg.DiscreteGaussian(3.0), tree)

@@ -137,6 +137,36 @@ def test_unmeasured_levels_have_the_margins_of_the_sums_below():
         assert found.margin[town] == error_margin_of_noise_sum(noise, [scale] * fan, 0.1)
 
 
+def test_margins_of_measurements_are_those_of_each_estimate_worked_out_alone():
+    """Among many counts, each different margin is worked out once."""
+    rng = np.random.default_rng(4)
+    for split in ("block = 1.0", "town = 0.3, block = 0.7"):
+        for exact in (("root",), ("root", "t1")):
+            fans = tuple(int(k) for k in rng.integers(1, 6, size=6))
+            asked = 'simultaneous = true\nsums = { some = ["t0", "t1", "t4/b0"] }'
+            of = {"method": "topdown", "bound": True, "publish": BOTH, "accuracy": asked}
+            model = made(fans, exact=exact, split=split, **of)
+            found = margins(model, choose_method(model))
+            tree, scales, fixed = model.tree, model.mechanism.scales, model.determined
+            summed = [
+                []
+                if fixed[v]
+                else [v]
+                if np.isfinite(scales[v])
+                else np.flatnonzero((tree.parents == v) & ~fixed)
+                for v in range(len(tree))
+            ]
+            noisy = np.bincount(tree.level[[len(of) > 0 for of in summed]], minlength=tree.depth)
+            for v, parts in enumerate(summed):
+                law = model.mechanism.noise, scales[parts]
+                assert found.margin[v] == error_margin_of_noise_sum(*law, 0.1)
+                alpha = -np.expm1(np.log1p(-0.1) / max(noisy[tree.level[v]], 1))
+                assert found.together[v] == error_margin_of_noise_sum(*law, alpha)
+            alone = margins(model, choose_method(model), sums_only=True)
+            assert alone.sums == found.sums and alone.basis == found.basis
+            assert alone.margin.tolist() == np.where(fixed, 0, UNKNOWN).tolist()
+
+
 def test_confidence_and_required_margins_are_the_plans():
     asked = "confidence = 0.99\nrequired = { town = 1000, block = 0 }"
     model, usual = made((2, 3), accuracy=asked), made((2, 3))

@@ -10,12 +10,13 @@ import pytest
 
 from congenial.inference.noise_intervals import noise_margin
 from congenial.plan.plan import read_plan
+from congenial.randomness import seeded
 from congenial.releases.accuracy import (
     UNKNOWN,
     NoIntervals,
     margins,
 )
-from congenial.releases.intervals import intervals
+from congenial.releases.intervals import intervals, sums_of
 from congenial.releases.making.make_release import release
 from congenial.releases.model import choose_method
 from congenial.verification.verdict import verify
@@ -56,6 +57,31 @@ def test_intervals_of_measurements_satisfy_bounds_and_contain_the_count():
     scale = model.mechanism.scales
     for v in range(1, n):
         assert found.margin[v] == noise_margin(model.mechanism.noise, float(scale[v]), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("case", "basis"),
+    [
+        ({}, "law"),
+        ({"method": "imaging"}, "simulation"),
+        ({"method": "topdown", "bound": True, "publish": BOTH}, "measurements"),
+        ({"bound": True}, "inversion"),
+        ({"method": "imaging", "bound": True}, "none"),
+    ],
+)
+def test_sums_worked_out_alone_have_the_intervals_that_all_counts_give_them(case, basis):
+    asked = 'sums = { a = ["t0", "t1/b0"], b = ["all"], c = ["t1/b1", "t2/b1", "t2/b2"] }'
+    model = made((2, 3, 4), accuracy=asked, **case)
+    mechanism, counts = choose_method(model), np.array([5, 0, 1, 9, 30, 0, 0, 2, 44])
+    x = model.tree.roll_up(counts)
+    y = mechanism.measure(x, rng=seeded(2)) if "measure" in dir(mechanism) else None
+    z = mechanism.sample(x, rng=seeded(2)) if y is None else mechanism.apply(y, seeded(2))
+    y = y if "publish" in case else None
+    found, alone = (margins(model, mechanism, sums_only=only) for only in (False, True))
+    assert found.basis.source == alone.basis.source == basis
+    both = intervals(model, mechanism, found, z, y).sums
+    assert sums_of(model, mechanism, alone, z, y) == both
+    assert (both[0].lower is None) == (basis == "none") and both[1].lower == both[1].upper
 
 
 @pytest.mark.parametrize(

@@ -201,3 +201,82 @@ def test_a_tape_that_is_too_short_is_extended_and_read_again(monkeypatch):
         assert any((longer[:3] == tape).all() for tape in tapes[:2])
     # words beyond the first are new ones
     assert len(set(np.concatenate(tapes).tolist())) == sum(sorted(sizes)[-2:])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_draws_of_all_variables_and_of_some_have_the_same_law(seed):
+    rng = np.random.default_rng(seed)
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2])
+    n, known = len(tree), cg.consistent(tree)
+    if seed % 2:
+        known &= cg.exactly(np.flatnonzero(rng.random(n) < 0.2).tolist())
+    scales = rng.choice([0.7, 2.0], n)
+    scales[1] = rng.choice([2.0, np.inf])
+    law = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), known)
+    tables = law.whole_tables
+    # in the same order, the same words give the same draws
+    every = draws.draws_of_some(tables, np.arange(n))
+    found = draws.sample(tables, 500, cg.seeded(seed), threads=1)
+    assert np.array_equal(draws.sample(every, 500, cg.seeded(seed), threads=1), found)
+    nodes = rng.permutation(n)[: rng.integers(1, 5)]
+    few = draws.draws_of_some(tables, nodes)
+    assert few.network.op.size <= tables.network.op.size
+    alone = draws.sample(few, 20_000, cg.seeded(seed))
+    assert alone.shape == (20_000, nodes.size)
+    whole = draws.sample(tables, 20_000, cg.seeded(seed + 100))[:, nodes]
+    times = rng.choice([-1, 1], nodes.size)
+
+    def apart(one, other):
+        """Return the p-value of a difference of two samples."""
+        values = np.concatenate((one, other))
+        edges = np.unique(np.quantile(values, np.linspace(0.0, 1.0, 12)).astype(int))
+        a, b = (
+            np.bincount(np.searchsorted(edges, x), minlength=edges.size + 1) for x in (one, other)
+        )
+        kept = a + b > 0
+        return chi2.sf(((a - b)[kept] ** 2 / (a + b)[kept]).sum(), max(kept.sum() - 1, 1))
+
+    assert apart(alone @ times, whole @ times) > LEAST
+    if (whole @ times).std() > 0.0:
+        assert apart(alone @ times + 1, whole @ times) < LEAST
+
+
+def test_one_leaf_among_many_takes_a_few_choices():
+    tree = cg.Tree.from_parents([-1] + [0] * 40 + [v for v in range(1, 41) for _ in range(40)])
+    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
+    tables = cg.condition(mechanism, cg.consistent(tree)).whole_tables
+    few = draws.draws_of_some(tables, np.array([700, 41]))
+    assert tables.network.op.size > 1_000 and few.network.op.size < 40
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_of_a_tree_whose_leaves_are_composed_are_drawn_alone(seed):
+    """Places of partial sums are used again, and the leaves need the draws of others."""
+    rng = np.random.default_rng(seed)
+    tree = cg.Tree.from_parents([-1, 0, 0, 0] + [1] * 7 + [2] * 5 + [3] * int(rng.integers(1, 9)))
+    mechanism = cg.Additive(cg.DiscreteLaplace(rng.choice([2.0, 5.0], 4)[tree.level]), tree)
+    law = cg.condition(mechanism, cg.consistent(tree) & cg.exactly([0]))
+    tables = law._draw_tables
+    found = draws.sample(tables, 20_000, cg.seeded(seed), first=len(tree))[:, [1, 3]]
+    alone = draws.draws_of_some(tables, np.array([1, 3]))
+    drawn = draws.sample(alone, 20_000, cg.seeded(seed + 50))
+    assert abs(np.corrcoef(drawn.T)[0, 1] - np.corrcoef(found.T)[0, 1]) < 0.05
+    assert np.allclose(drawn.std(axis=0), found.std(axis=0), rtol=0.06)
+    composed = np.flatnonzero(tables.network.op >= descend.COMPOSE).size
+    leaf = draws.draws_of_some(tables, np.array([4]))
+    assert (leaf is None) == bool(composed and 4 in tables.network.members)
+
+
+def test_places_that_are_used_again_are_followed_to_the_values_they_had():
+    tables = tables_of()
+    n = tables.network.n
+    assert tables.network.places < tables.network.slots
+    found = draws.sample(tables, 300, cg.seeded(1), threads=1)
+    every = draws.draws_of_some(tables, np.arange(n)[::-1].copy())
+    assert np.array_equal(draws.sample(every, 300, cg.seeded(1), threads=1)[:, ::-1], found)
+    means = draws.sample(tables, 40_000, cg.seeded(1))
+    for v in range(n):
+        alone = draws.sample(draws.draws_of_some(tables, np.array([v])), 40_000, cg.seeded(2))
+        spread = max(means[:, v].std(), 1e-9)
+        assert abs(alone.mean() - means[:, v].mean()) < 0.04 * spread
+        assert abs(alone.std() - spread) < 0.04 * spread + 1e-6

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import congenial as cg
 from congenial.inference import inversion
+from congenial.kernels.network import marginals as kernels
 from congenial.sum_network import extremes
 from congenial.sum_network import marginals as module
 from congenial.sum_network.marginals import one_sided, summaries
@@ -120,6 +123,39 @@ def test_the_reach_of_like_nodes_is_that_of_each_by_itself(seed, few, monkeypatc
     each = [module.interval_and_reach(*one, 0.1)[2] for one in laws]
     monkeypatch.setattr(module, "_FEW", few)  # one pass down, or each law by itself
     assert module.reaches(tables, tree, 0.1).tolist() == each
+
+
+@pytest.mark.parametrize("noise", [cg.DiscreteLaplace, cg.DiscreteGaussian])
+@pytest.mark.parametrize("seed", range(20))
+def test_even_laws_are_worked_out_for_half_of_the_values(seed, noise):
+    rng = np.random.default_rng(seed)
+    tree = a_tree(rng)
+    n = len(tree)
+    mechanism = cg.Additive(noise(rng.choice([0.7, 4.0, 15.0], n)), tree)
+    exact = np.flatnonzero((rng.random(n) < 0.15) | (tree.level == 0))
+    tables = cg.condition(mechanism, cg.consistent(tree) & cg.exactly(exact.tolist())).whole_tables
+    assert module._is_even(tables)
+    given = tables, tables.table, np.zeros(tables.lo.size), tree.is_leaf, 0.1
+    rising = np.zeros(n), np.zeros(n, dtype=np.int64)
+    whole, half = (
+        module._laws(*given, rising, np.empty(0), even=even)[0] for even in (False, True)
+    )
+    for column in (kernels.MEDIAN, kernels.LOW, kernels.HIGH, kernels.REACH):
+        assert np.array_equal(half[:, column], whole[:, column])
+    for column in (kernels.VARIANCE, kernels.EMPTY):
+        assert np.allclose(half[:, column], whole[:, column], rtol=1e-8, atol=1e-12)
+    assert np.abs(half[:, kernels.MEAN]).max() < 1e-9
+
+
+def test_laws_that_bounds_cut_are_not_even():
+    rng = np.random.default_rng(5)
+    assert not module._is_even(messages_of(a_tree(rng), rng).cut)
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    tables = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), cg.consistent(tree))
+    tables = tables.whole_tables
+    uneven = tables.table.copy()
+    uneven[tables.offset[int(tables.network.slot_class[1])]] *= 1.0 + 1e-9
+    assert module._is_even(tables) and not module._is_even(replace(tables, table=uneven))
 
 
 def test_nodes_of_one_number_are_passed_once():

@@ -56,7 +56,7 @@ SHARES = (
         (
             "network.marginals.marginals",
             "Program(i1* i4* i4* i4* i4*) i4* Windows(i8* i8* i8*) f8* f8* f8* Slots(i4* i8* "
-            "b1* f8* i8*) f8 f8 f8* (f8** i8** i8**)",
+            "b1* f8* i8*) f8 f8 b1 f8* (f8** i8** i8**)",
         ),
         ("network.marginals.summarise", "f8* f8 f8 f8*"),
         ("network.moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),

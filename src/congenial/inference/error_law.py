@@ -25,7 +25,7 @@ from congenial.conditioning.laws.questions import find_nodes
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
-from congenial.inference.simulated import batches, largest, order_statistic, rank
+from congenial.inference.simulated import MANY_VALUES, batches, largest, order_statistic, rank
 from congenial.noise.additive import checked_alpha
 from congenial.randomness import Randomness, resolve
 from congenial.types import IntArray
@@ -132,10 +132,13 @@ def error_margins_of_sums(
     found = [find_nodes(mechanism.mechanism, mechanism.resolved, nodes) for nodes in sums]
     if not all(found):
         raise ArgumentError("no node is named; give at least one.")
-    parts = [
-        [np.abs(u[:, at].sum(axis=1)).astype(np.float64) for at in found]
-        for u in _draws(mechanism, size, alpha, rng)
-    ]
+    drawn = _draws(mechanism, size, alpha, rng)
+    if isinstance(mechanism, Conditioned) and mechanism.mechanism.n * size > MANY_VALUES:
+        nodes = np.unique(np.concatenate(found)).astype(np.int64)
+        alone = _draws_of_some(mechanism, nodes, size, rng)
+        if alone is not None:
+            drawn, found = alone, [np.searchsorted(nodes, at).tolist() for at in found]
+    parts = [[np.abs(u[:, at].sum(axis=1)).astype(np.float64) for at in found] for u in drawn]
     # half a unit less than an integer cannot be an error, so rounding errors are below that
     return [
         int(np.ceil(order_statistic(np.concatenate(values), alpha) - 1e-9))
@@ -258,6 +261,21 @@ def _error_margins_of_images(
         )
     margin = np.ceil(largest(drawn, kept) - 1e-9).astype(np.int64)
     return np.where(mechanism.resolved.determined, 0, margin)
+
+
+def _draws_of_some(
+    mechanism: Conditioned, nodes: IntArray, size: int, rng: Randomness | None
+) -> Iterator[npt.NDArray[Any]] | None:
+    """Yield the noise of some different nodes, drawn without all others; None if impossible."""
+    few = sum_network.draws_of_some(mechanism.whole_tables, nodes)
+    if few is None:
+        return None
+    orientation = mechanism.forest.orientation[nodes]
+
+    def draw(count: int, source: Randomness) -> npt.NDArray[Any]:
+        return sum_network.sample(few, count, source) * orientation
+
+    return batches(draw, nodes.size, int(size), resolve(rng))
 
 
 def _draws(

@@ -186,11 +186,12 @@ def _cuts(mechanism: Conditioned, value: IntArray, bound: FloatArray, beta: floa
 def _weights(mechanism: Conditioned, resolved: ResolvedInvariant, cut: FloatArray) -> SharedUnary:
     """Return the weights of the noise, cut from below."""
     scales = mechanism.mechanism.scales
-    columns = np.where(resolved.pinned, 0.0, (scales, cut)).T
-    rows, code = np.unique(columns, axis=0, return_inverse=True)
-    pinned = rows[:, 0] == 0.0
-    kind = np.where(np.isfinite(rows[:, 0]), mechanism.mechanism.noise.kind, laws.FLAT)
+    columns = [np.where(resolved.pinned, 0.0, column) for column in (cut, scales)]
+    code, listed = sum_network.alike((columns[0], columns[1]))
+    lo, scales = (column[listed] for column in columns)
+    pinned = scales == 0.0
+    kind = np.where(np.isfinite(scales), mechanism.mechanism.noise.kind, laws.FLAT)
     hi = np.where(pinned, 0.0, np.inf)
-    scale = np.where(pinned, 1.0, rows[:, 0])
-    unary = Unary(kind.astype(np.int64), scale, np.zeros(pinned.size), rows[:, 1].copy(), hi)
-    return SharedUnary(unary, code.ravel().astype(np.int32))
+    scale = np.where(pinned, 1.0, scales)
+    unary = Unary(kind.astype(np.int64), scale, np.zeros(pinned.size), lo, hi)
+    return SharedUnary(unary, code)

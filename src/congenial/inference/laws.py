@@ -12,6 +12,7 @@ from congenial.errors import UnsupportedError
 from congenial.inference import evidence
 from congenial.inference.measured import Problem, tightened
 from congenial.inference.priors import Prior
+from congenial.inference.simulated import Draw
 from congenial.inference.splits.messages import Evidence, Summaries
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
@@ -44,6 +45,17 @@ class NetworkLaw:
         out = sum_network.sample(tables, rows, rng)
         out += center
         return out
+
+    def draws_of(self, nodes: IntArray) -> Draw | None:
+        """Return a function that draws some different nodes alone; None if all must be drawn."""
+        tables, center = self.draw_tables
+        few = sum_network.draws_of_some(tables, nodes)
+        if few is None:  # in the tables of laws no count is composed
+            tables, center = self.tables
+            few = sum_network.draws_of_some(tables, nodes)
+        if few is None:
+            return None
+        return lambda rows, rng: sum_network.sample(few, rows, rng) + center[nodes]
 
     def marginal(self, v: int) -> tuple[IntArray, FloatArray]:
         """Return the values of a node's count and their probabilities."""

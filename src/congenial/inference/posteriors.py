@@ -22,7 +22,7 @@ from congenial.inference.laws import NO_EVIDENCE, NetworkLaw, evidence_of
 from congenial.inference.measured import Problem, pose
 from congenial.inference.point_tables import chances_of_draws, least_absolute
 from congenial.inference.priors import Prior
-from congenial.inference.simulated import in_batches, truths
+from congenial.inference.simulated import MANY_VALUES, in_batches, truths
 from congenial.inference.splits.dirichlet_tree import DirichletTree, SplitGradient
 from congenial.inference.splits.empirical_bayes import fit_splits, splits_at
 from congenial.inference.splits.messages import Laws, verified_law
@@ -392,13 +392,17 @@ class Posterior:
         alpha : float
         size : int
             Draws; the probability has a standard error of ``sqrt(alpha * (1 - alpha) / size)``.
+            If all nodes would have over 2^28 values, the sum's nodes are drawn without the others,
+            unless the prior is a `DirichletTree`.
         rng : Randomness, optional
         """
         checked_alpha(alpha)
         at = [self.problem.tree.find(node) for node in nodes]
         if not at:
             raise ArgumentError("no node is named; give at least one.")
-        total = self._ask(size, rng, lambda z: z[:, at].sum(axis=1))
+        total = self._sums_alone(at, size, rng)
+        if total is None:
+            total = self._ask(size, rng, lambda z: z[:, at].sum(axis=1))
         values, counts = np.unique(total, return_counts=True)
         full = np.zeros(int(values[-1] - values[0]) + 1)
         full[values - values[0]] = counts / total.size
@@ -501,6 +505,17 @@ class Posterior:
             f"independent, its numerical error at most {self.error_bound:.0e} in total variation "
             f"({how}). It uses only the measurements, so it costs no privacy."
         )
+
+    def _sums_alone(self, at: list[int], size: int, rng: Randomness | None) -> IntArray | None:
+        """Draw the sum of some of very many nodes without all others; None if all are drawn."""
+        law = self._law
+        if checked_size(size) * self.n <= MANY_VALUES or not isinstance(law, NetworkLaw):
+            return None
+        nodes, times = np.unique(at, return_counts=True)
+        draw = law.draws_of(nodes)
+        if draw is None:
+            return None
+        return in_batches(draw, nodes.size, size, resolve(rng), lambda z: z @ times)
 
     def _ask(
         self, size: int, rng: Randomness | None, ask: Callable[[IntArray], IntArray]

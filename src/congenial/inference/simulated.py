@@ -19,6 +19,8 @@ Draw = Callable[[int, Randomness], npt.NDArray[Any]]
 
 # Most values of draws in memory at once.
 _VALUES = 1 << 24
+# Number of values from which sums of some nodes are drawn without all other nodes.
+MANY_VALUES = 1 << 28
 
 
 def batches(draw: Draw, n: int, size: int, source: Randomness) -> Iterator[npt.NDArray[Any]]:

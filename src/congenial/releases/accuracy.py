@@ -23,6 +23,7 @@ from congenial.noise.law import NoiseLaw
 from congenial.plan.plan import Plan, named_nodes
 from congenial.randomness import seeded
 from congenial.releases.model import Model
+from congenial.sum_network import alike
 from congenial.types import BoolArray, FloatArray, IntArray
 from congenial.wording import on_a_line
 
@@ -142,8 +143,13 @@ class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     met: bool | None  # Whether `margin` is at most `required`; null if either is null.
 
 
-def margins(model: Model, mechanism: Certified, *, in_parts: bool = False) -> Margins:
+def margins(
+    model: Model, mechanism: Certified, *, in_parts: bool = False, sums_only: bool = False
+) -> Margins:
     """Work out the margins of a release, which may have been drawn in parts.
+
+    With `sums_only`, only the margins of sums and of counts determined by exact counts are worked
+    out: those of millions of nodes take seconds.
 
     Notes
     -----
@@ -164,22 +170,24 @@ def margins(model: Model, mechanism: Certified, *, in_parts: bool = False) -> Ma
     if model.resolved.has_inequalities or plan.method.name == "posterior":
         if not isinstance(mechanism, Conditioned):
             bounded = model.resolved.has_inequalities
-            return margins_of_measured(
-                model, named, "bounds-bind" if bounded else "errors-depend-on-counts"
-            )
+            obstacle: Obstacle = "bounds-bind" if bounded else "errors-depend-on-counts"
+            return margins_of_measured(model, named, obstacle, sums_only=sums_only)
         basis: Basis = NoIntervals(("margins-cross",)) if crossing else _of_table(mechanism)
         return _none(model, named, basis)
     if not isinstance(mechanism, Conditioned):
-        return _of_images(model, cast("Imaged | TopDown", mechanism), named)
+        images = cast("Imaged | TopDown", mechanism)
+        return _of_images(model, images, named, sums_only=sums_only)
     if crossing:
         return _none(model, named, NoIntervals(("margins-cross",)))
-    return _of_law(model, mechanism, named)
+    return _of_law(model, mechanism, named, sums_only=sums_only)
 
 
 def margins_of_measured(
     model: Model,
     named: Mapping[str, tuple[int, ...]] = MappingProxyType({}),
     obstacle: Obstacle = "bounds-bind",
+    *,
+    sums_only: bool = False,
 ) -> Margins:
     """Return the margins of an image whose errors depend on the counts: its measurements' own.
 
@@ -187,7 +195,7 @@ def margins_of_measured(
     has the nodes of each sum that the plan asks for.
     """
     if model.plan.release.measurements:
-        return _of_measurements(model, named)
+        return _of_measurements(model, named, sums_only=sums_only)
     return _none(model, named, NoIntervals((obstacle,)))
 
 
@@ -240,7 +248,17 @@ def simulated_releases(model: Model) -> int:
     return draws if draws >= least else 0
 
 
-def _of_law(model: Model, engine: Conditioned, named: Mapping[str, tuple[int, ...]]) -> Margins:
+def _of_law(
+    model: Model,
+    engine: Conditioned,
+    named: Mapping[str, tuple[int, ...]],
+    *,
+    sums_only: bool,
+) -> Margins:
+    if sums_only:
+        # sums of a conditioned table are drawn without its other counts, however many these are
+        draws = simulated_releases(model) or DRAWS
+        return _of_sums(model, ByLaw(), _simulated_sums(model, engine, named, draws))
     alpha, fixed = model.plan.accuracy.alpha, model.determined
     margin = error_margins(engine, alpha)
     together = None
@@ -250,15 +268,23 @@ def _of_law(model: Model, engine: Conditioned, named: Mapping[str, tuple[int, ..
             here = (model.domain.level == depth) & ~fixed
             if here.any():  # a union bound over the level; it widens margins little
                 together[here] = error_margins(engine, alpha / float(here.sum()))[here]
-    return Margins(ByLaw(), margin, together, _simulated_sums(model, engine, named))
+    sums = _simulated_sums(model, engine, named, simulated_releases(model))
+    return Margins(ByLaw(), margin, together, sums)
 
 
 def _of_images(
-    model: Model, engine: Imaged | TopDown, named: Mapping[str, tuple[int, ...]]
+    model: Model,
+    engine: Imaged | TopDown,
+    named: Mapping[str, tuple[int, ...]],
+    *,
+    sums_only: bool,
 ) -> Margins:
     draws = simulated_releases(model)
     if not draws:
         return _none(model, named, NoIntervals(("too-many-counts",)))
+    if sums_only:
+        basis = BySimulation(draws, RISK)
+        return _of_sums(model, basis, _simulated_sums(model, engine, named, draws))
     alpha, source = _cautious(model, draws), seeded(_SEED)
     margin = error_margins(engine, alpha, size=draws, rng=source)
     together = None
@@ -267,7 +293,7 @@ def _of_images(
         here = [np.flatnonzero(model.domain.level == depth) for depth in range(model.domain.depth)]
         found = stretched(engine, margin, here, alpha, size=draws, rng=source)
         together[np.concatenate(here)] = np.concatenate(found)
-    sums = _simulated_sums(model, engine, named)
+    sums = _simulated_sums(model, engine, named, draws)
     return Margins(BySimulation(draws, RISK), margin, together, sums)
 
 
@@ -280,10 +306,12 @@ def _cautious(model: Model, draws: int) -> float:
 
 
 def _simulated_sums(
-    model: Model, engine: Conditioned | Imaged | TopDown, named: Mapping[str, tuple[int, ...]]
+    model: Model,
+    engine: Conditioned | Imaged | TopDown,
+    named: Mapping[str, tuple[int, ...]],
+    draws: int,
 ) -> tuple[SumMargin, ...]:
     found: Sequence[int | None] = [None] * len(named)
-    draws = simulated_releases(model)
     if named and draws:
         alpha, sums = _cautious(model, draws), list(named.values())
         found = error_margins_of_sums(engine, sums, alpha, size=draws, rng=seeded(_SEED))
@@ -300,16 +328,25 @@ def _of_table(mechanism: Conditioned) -> Basis:
 
 def _none(model: Model, named: Mapping[str, tuple[int, ...]], basis: Basis) -> Margins:
     fixed = model.determined
-    margin = np.where(fixed, 0, UNKNOWN)
     sums = tuple(
         SumMargin(name, nodes, 0 if fixed[list(nodes)].all() else None)
         for name, nodes in named.items()
     )
-    together = margin if model.plan.accuracy.simultaneous else None
-    return Margins(basis, margin, together, sums)
+    return _of_sums(model, basis, sums)
 
 
-def _of_measurements(model: Model, named: Mapping[str, tuple[int, ...]]) -> Margins:
+def _of_sums(model: Model, basis: Basis, sums: tuple[SumMargin, ...]) -> Margins:
+    """Return the margins of sums, and of the counts that exact counts determine."""
+    margin = np.where(model.determined, 0, UNKNOWN)
+    return Margins(basis, margin, margin if model.plan.accuracy.simultaneous else None, sums)
+
+
+def _of_measurements(
+    model: Model, named: Mapping[str, tuple[int, ...]], *, sums_only: bool
+) -> Margins:
+    sums = tuple(SumMargin(*each, _margin_of_measured(model, each[1])) for each in named.items())
+    if sums_only:
+        return _of_sums(model, ByMeasurements(), sums)
     domain, alpha = model.domain, model.plan.accuracy.alpha
     measured, summed = _kinds_of_nodes(model)
     noise, scales = model.mechanism.noise, model.mechanism.scales
@@ -326,17 +363,20 @@ def _of_measurements(model: Model, named: Mapping[str, tuple[int, ...]]) -> Marg
         noisy = np.bincount(domain.level[parts.any(axis=1)], minlength=domain.depth)
         each = -np.expm1(np.log1p(-alpha) / np.maximum(noisy, 1))
         together = _margin_of_sums(noise, kinds, parts, each[domain.level])
-    sums = []
-    for name, nodes in named.items():
-        times = np.zeros(len(domain), dtype=np.int64)
-        times[list(nodes)] = 1
-        for below, above in reversed(_upwards(model, summed)):
-            np.add.at(times, below, times[above])
-        margin_of_sum = error_margin_of_noise_sum(
-            noise, scales[measured], alpha, times=times[measured]
-        )
-        sums.append(SumMargin(name, nodes, margin_of_sum))
-    return Margins(ByMeasurements(), margin, together, tuple(sums))
+    return Margins(ByMeasurements(), margin, together, sums)
+
+
+def _margin_of_measured(model: Model, nodes: tuple[int, ...]) -> int:
+    """Margin of the sum of the estimates of some nodes, from the measurements that it sums."""
+    noise, scales = model.mechanism.noise, model.mechanism.scales
+    measured, summed = _kinds_of_nodes(model)
+    times = np.zeros(len(model.domain), dtype=np.int64)
+    times[list(nodes)] = 1
+    for below, above in reversed(_upwards(model, summed)):
+        np.add.at(times, below, times[above])
+    used = np.flatnonzero(measured & (times > 0))
+    alpha = model.plan.accuracy.alpha
+    return error_margin_of_noise_sum(noise, scales[used], alpha, times=times[used])
 
 
 def _kinds_of_nodes(model: Model) -> tuple[BoolArray, BoolArray]:
@@ -372,11 +412,9 @@ def _margin_of_sums(
     noise: NoiseLaw, kinds: FloatArray, parts: IntArray, alpha: FloatArray
 ) -> IntArray:
     """Margin of each sum of measurements, worked out once for sums of equal noise."""
-    alike, at = np.unique(np.column_stack((parts, alpha)), axis=0, return_inverse=True)
+    number, first = alike((*parts.T, alpha))
     found = [
-        error_margin_of_noise_sum(
-            noise, np.repeat(kinds, row[:-1].astype(np.int64)), float(row[-1])
-        )
-        for row in alike
+        error_margin_of_noise_sum(noise, np.repeat(kinds, parts[at]), float(alpha[at]))
+        for at in first.tolist()
     ]
-    return np.array(found, dtype=np.int64)[at.ravel()]
+    return np.array(found, dtype=np.int64)[number]

@@ -142,6 +142,24 @@ def intervals(
     return replace(made, known=made.known | model.domain.is_leaf, lower=ends[0], upper=ends[1])
 
 
+def sums_of(
+    model: Model,
+    mechanism: Certified,
+    found: Margins,
+    value: IntArray,
+    measured: IntArray | None = None,
+) -> tuple[SumInterval, ...]:
+    """Return the intervals of the sums alone, as `intervals` has them.
+
+    By a posterior no sum has an interval unless it is exact, so it is not worked out.
+    """
+    if isinstance(found.basis, ByInversion):
+        proved = by_inversion(model, cast(Conditioned, mechanism), found, value)
+        if isinstance(proved, Intervals):
+            return proved.sums
+    return by_margins(model, found, value, measured).sums
+
+
 def by_margins(
     model: Model, found: Margins, value: IntArray, measured: IntArray | None = None
 ) -> Intervals:

@@ -39,7 +39,7 @@ from congenial.releases import directory as files
 from congenial.releases.accuracy import margins
 from congenial.releases.certificate import Certificate, read_certificate, stated_plan
 from congenial.releases.file_table import Column, Columns, FileTable, Numbers, different
-from congenial.releases.intervals import interval_columns, intervals, posterior_of_table
+from congenial.releases.intervals import interval_columns, posterior_of_table, sums_of
 from congenial.releases.margin_views import as_bars, as_icicle, as_table, view_of
 from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
 from congenial.releases.model import Model, build_model, choose_method
@@ -397,8 +397,8 @@ class Release:
         measured = None
         if self.measured is not None:
             measured = self.measured.numbers("measurement").values.astype(np.int64)
-        known = margins(model, self.mechanism)
-        [found] = intervals(model, self.mechanism, known, self.values, measured).sums
+        known = margins(model, self.mechanism, sums_only=True)
+        [found] = sums_of(model, self.mechanism, known, self.values, measured)
         if found.lower is None or found.upper is None:
             text = about_intervals(known.basis, accuracy.confidence)
             raise UnsupportedError(f"the release has no interval for this sum. {text}")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.cost import time_text as time_text
     from congenial.sum_network.count_tables import PriorWeights as PriorWeights
     from congenial.sum_network.count_tables import share_priors as share_priors
+    from congenial.sum_network.draws import draws_of_some as draws_of_some
     from congenial.sum_network.draws import sample as sample
     from congenial.sum_network.extremes import LEAST_TAIL as LEAST_TAIL
     from congenial.sum_network.extremes import extreme_tails as extreme_tails
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.tables import error_limit as error_limit
     from congenial.sum_network.weights import SharedUnary as SharedUnary
     from congenial.sum_network.weights import Unary as Unary
+    from congenial.sum_network.weights import alike as alike
     from congenial.sum_network.weights import share_noise as share_noise
     from congenial.sum_network.weights import share_unary as share_unary
     from congenial.sum_network.windows import IMPROPER as IMPROPER
@@ -52,7 +54,7 @@ _HOME = {
     "sum_network.ceiling": "forest_rows least_ceiling log_ceiling sum_rows",
     "sum_network.cost": "bytes_text forest_cost time_text",
     "sum_network.count_tables": "PriorWeights share_priors",
-    "sum_network.draws": "sample",
+    "sum_network.draws": "draws_of_some sample",
     "sum_network.extremes": "LEAST_TAIL extreme_tails",
     "sum_network.filling": "Compiled compile fill",
     "sum_network.forest": "SumForest of_tree",
@@ -60,7 +62,7 @@ _HOME = {
     "sum_network.freed": "Freed",
     "sum_network.marginals": "Summaries interval_and_reach marginal reaches summaries",
     "sum_network.tables": "ERROR_LIMIT Tables error_limit",
-    "sum_network.weights": "SharedUnary Unary share_noise share_unary",
+    "sum_network.weights": "SharedUnary Unary alike share_noise share_unary",
     "sum_network.windows": "IMPROPER check_proper is_proper",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 import numba
 import numpy as np
@@ -73,6 +74,66 @@ def sample(
             given = None if roots is None else roots[begin : begin + count]
             out[begin : begin + count] = _batch(kept, count, rng, share, given)[:n].T
     return out
+
+
+def draws_of_some(tables: Tables, nodes: IntArray) -> Tables | None:
+    """Return tables whose program draws only some different variables, in the order given.
+
+    A draw then takes the choices on the ways down to these variables, not those of all others.
+    Returns None if some variables are composed, or added up from others.
+    """
+    network = tables.network
+    op, first, second, third, cls = network.program
+    if tables.freed is not None and tables.freed.follows[nodes].any():
+        return None
+    split, choices = op == descend.SPLIT, op < descend.COMPOSE
+    follows = split | ((op == descend.LINK) & (third != 0))
+    source = np.where(split, first, second)
+    # places are used again, so a value is that of the last operation before it is read
+    one, two = np.flatnonzero(choices & ~split), np.flatnonzero(split)
+    setter = np.concatenate((one, two, two))
+    turn = np.int64(op.size + 1)
+    key = np.concatenate((first[one], second[two], third[two])) * turn + setter
+    order = np.argsort(key)
+    key, setter = np.append(key[order], np.iinfo(np.int64).max), setter[order]
+    needed = np.zeros(op.size, dtype=np.bool_)
+    front, before = nodes.astype(np.int64), np.full(nodes.size, op.size)
+    while front.size:
+        found = np.searchsorted(key, front * turn + before) - 1
+        if (found < 0).any() or (key[found] // turn != front).any():
+            return None
+        at = np.unique(setter[found])
+        at = at[~needed[at]]
+        needed[at] = True
+        before = at[follows[at]]
+        front = source[before].astype(np.int64)
+    at = np.flatnonzero(needed)
+    split, chosen = split[at], op[at] != descend.LINK
+    # a sum that is fixed at zero follows from no slot
+    source = np.where(follows[at], source[at], first[at])
+    filled = np.concatenate((first[at], source, second[at[split]], third[at[split]]))
+    slots = np.concatenate((nodes, np.setdiff1d(filled, nodes)))
+    place = np.empty(network.places, dtype=np.int32)
+    place[slots] = np.arange(slots.size)
+    uses = np.bincount(cls[at[chosen]], minlength=network.ctype.size)
+    few = replace(
+        network,
+        op=op[at],
+        first=place[first[at]],
+        second=np.where(split, place[second[at]], place[source]),
+        third=np.where(split, place[np.where(split, third[at], 0)], third[at]),
+        cls=cls[at],
+        uses=uses.astype(network.uses.dtype),
+        n=nodes.size,
+        slots=slots.size,
+        places=slots.size,
+        slot_class=network.slot_class[slots],
+        choices=int(np.count_nonzero(chosen)),
+        members=network.members[:0],
+        moved=network.moved[:0],
+        ends=network.ends[:0],
+    )
+    return replace(tables, network=few, freed=None)
 
 
 def _batch(

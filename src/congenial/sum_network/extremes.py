@@ -183,11 +183,13 @@ class _Messages:
 
     def extremes(self, is_leaf: BoolArray, tails: FloatArray) -> tuple[OneSided, OneSided]:
         """Return the tails of the smallest and of the largest law of each node's noise."""
-        lowest = one_sided(self.cut, self.free.table, self.lost, is_leaf, tails)
-        highest = one_sided(self.free, self.cut.table, self.lost, is_leaf, tails)
-        # the lost mass is below the margin kept around tails
-        if not (np.maximum(lowest.lost, highest.lost) < 0.5 * kernels.TIE).all():
-            raise NumericalError(
-                "the distributions of the noise are too far apart to be compared; use less noise."
-            )
-        return lowest, highest
+        found = []
+        for one, other in ((self.cut, self.free), (self.free, self.cut)):
+            found.append(one_sided(one, other.table, self.lost, is_leaf, tails))
+            # the lost mass is below the margin kept around tails
+            if not (found[-1].lost < 0.5 * kernels.TIE).all():
+                raise NumericalError(
+                    "the distributions of the noise are too far apart to be compared; use less "
+                    "noise."
+                )
+        return found[0], found[1]

@@ -19,6 +19,8 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 # Most different laws that are computed one by one.
 _FEW = 64
+# Largest share of an entry of an even table by which rounding may change it.
+_EVEN = 1e-11
 _NO_NUMBERS = np.zeros(0, dtype=np.int64)
 
 
@@ -50,10 +52,27 @@ def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     if different.size > _FEW:
         own = tables.table, np.zeros(tables.lo.size)
         rising = np.zeros(n), np.zeros(n, dtype=np.int64)
-        found = _laws(tables, *own, tree.is_leaf, alpha, rising, np.empty(0), number)[0]
+        even = _is_even(tables)
+        none = np.empty(0)
+        found = _laws(tables, *own, tree.is_leaf, alpha, rising, none, number, even=even)[0]
         return np.rint(found[:, kernels.REACH]).astype(np.int64)
     laws = (marginal(tables, int(v)) for v in different)
     return np.array([interval_and_reach(*law, alpha)[2] for law in laws], dtype=np.int64)[number]
+
+
+def _is_even(tables: Tables) -> bool:
+    """Whether no table changes if the signs of all values do, up to rounding."""
+    lo, hi, offset = tables.windows
+    used = np.flatnonzero(lo <= hi)
+    if (lo[used] != -hi[used]).any():
+        return False
+    width = 2 * hi[used] + 1
+    begin = np.repeat(np.cumsum(width) - width, width)
+    ahead = np.arange(begin.size) - begin
+    start = np.repeat(offset[used], width)
+    one = tables.table[start + ahead]
+    other = tables.table[start + np.repeat(2 * hi[used], width) - ahead]
+    return bool((np.abs(one - other) <= _EVEN * np.maximum(one, other)).all())
 
 
 def _alike(slot_class: IntArray, tree: Tree) -> IntArray:
@@ -217,10 +236,13 @@ def _laws(
     rising: tuple[FloatArray, IntArray],
     tails: FloatArray,
     number: IntArray = _NO_NUMBERS,
+    *,
+    even: bool = False,
 ) -> tuple[FloatArray, IntArray, IntArray]:
     """Return the results of one pass down over the marginal laws of the nodes.
 
-    Nothing is truncated if tails are asked for. Nodes of one `number` have the same law.
+    Nothing is truncated if tails are asked for. Nodes of one `number` have the same law. `even`:
+    see `kernels.marginals`; weights must decrease on both sides of 0, as those of noise do.
     """
     network, n = tables.network, is_leaf.size
     dispersion, base = rising
@@ -232,7 +254,7 @@ def _laws(
     twin = _twins(network, dispersion, base, number)
     nodes = Slots(network.slot_class, twin, ends, dispersion, base)
     of = network.program, network.left, tables.windows, tables.table, shown, lost
-    kernels.marginals(*of, nodes, alpha, cut, tails, (out, below, above))
+    kernels.marginals(*of, nodes, alpha, cut, even, tails, (out, below, above))
     return out, below, above
 
 

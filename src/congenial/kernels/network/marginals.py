@@ -71,6 +71,19 @@ def held(outside, own, cut):
 
 
 @njit(inner=True)
+def _farthest(own, hi, cut):
+    """Return the least m such that -m .. m has all but a share `cut` of an even table."""
+    total, beyond = 0.0, 0.0
+    for k in range(own.size):
+        total += own[k]
+    m = hi
+    while m > 0 and beyond + 2.0 * own[hi + m] <= cut * total:
+        beyond += 2.0 * own[hi + m]
+        m -= 1
+    return m
+
+
+@njit(inner=True)
 def digamma(x):
     """Derivative of log Gamma at x > 0 (DLMF 5.5.2 up to 10, then 5.11.2)."""
     below = 0.0
@@ -172,7 +185,7 @@ def one_sided(p, total, lo, tails, below, above):
 
 
 @njit()
-def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, tails, found):
+def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, even, tails, found):
     """Fill `out` (n, 10) with the summaries of each node's marginal law.
 
     ``below`` and ``above`` (n, t), int64, are filled with its one-sided bounds for ``tails`` (t,),
@@ -181,6 +194,11 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, tai
     A marginal law is the message from above times the table of `shown`, which has the layout of
     `table` and is `table` itself in most calls. A share `cut` of a sum's law, that of `table`, may
     be ignored; it must be 0 if `shown` is another table.
+
+    `even` says that all tables are even, and decreasing on both sides of 0. So are then messages
+    from above, because products and convolutions of such functions are such functions (Wintner
+    1938). A law therefore has at most the share of its table beyond any m. Messages are worked out
+    for values from 0 to the m beyond which that share is `cut`, and mirrored.
 
     A node's count is its value plus ``base`` (n,). Nodes of positive ``dispersion`` (n,) get the
     `rise` of their count, and all nodes get the probability that their count is 0.
@@ -211,8 +229,11 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, tai
     own_of, shown_of = np.ones((lo.size, 2)), np.ones((lo.size, 2))
     outer = np.ones((slots, 2))
     most = 0
+    far = np.zeros(lo.size if even else 0, dtype=np.int64)
     for c in range(lo.size):
         most = max(most, hi[c] - lo[c] + 1)
+        if even and lo[c] <= hi[c]:
+            far[c] = _farthest(table[offset[c] : offset[c] + hi[c] - lo[c] + 1], hi[c], cut)
         if tracked and lo[c] <= hi[c]:
             begin, stop = offset[c], offset[c] + hi[c] - lo[c] + 1
             own_of[c, 0], own_of[c, 1] = extent(table[begin:stop])
@@ -266,6 +287,17 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, tai
                         outside[k] = 0.0
                         if lo[d] <= u <= hi[d]:
                             outside[k] = around[u - lo[d]] * table[offset[own] + u - lo[own]]
+                elif even:
+                    o = slot_class[other]
+                    middle, most_other, most_child = offset[o] + hi[o], far[o], far[c]
+                    rest = table[middle - most_other : middle + most_other + 1]
+                    kept = around[begins:stops]
+                    half = outside[hi[c] : hi[c] + most_child + 1]
+                    correlate(kept, lo[d] + begins, rest, -most_other, half, 0, work)
+                    for k in range(hi[c] + 1):
+                        if k > most_child:
+                            outside[hi[c] + k] = 0.0
+                        outside[hi[c] - k] = outside[hi[c] + k]
                 else:
                     o = slot_class[other]
                     rest = table[offset[o] : offset[o] + hi[o] - lo[o] + 1]
