@@ -27,6 +27,7 @@ ROWS = (
     "point_table",
     "growth",
     "pipeline",
+    "trying",
 )
 
 
