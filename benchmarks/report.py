@@ -28,6 +28,7 @@ TITLES = {
     "point_table": "Table of least expected error",
     "growth": "Growth from 10^4 to 10^7 leaves",
     "pipeline": "The whole job, rows to files and back, beside plain counting",
+    "trying": "A plan tried out: `compare`, `audit` and `calibrate`",
 }
 MET = {True: "met", False: "**not met**", None: ""}
 _INTRO = """\

@@ -28,6 +28,7 @@ ROWS = (
     "point_table",
     "growth",
     "pipeline",
+    "trying",
 )
 
 

@@ -108,7 +108,7 @@ def _measures(times: float | None, memory: float) -> tuple[Measure, ...]:
 def _beside(leaves: int, rounds: int) -> Iterator[Seen]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        _write(place, leaves)
+        write_rows(place, leaves)
         (place / "plan.toml").write_text(PLAN)
         plain = [sys.executable, "-m", "benchmarks.peers.plain_files"]
         plain += [str(place / name) for name in ("rows.parquet", "places.parquet", "plain")]
@@ -127,7 +127,7 @@ def _beside(leaves: int, rounds: int) -> Iterator[Seen]:
 def _in_parts(leaves: int) -> Iterator[Seen]:
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
-        _write(place, leaves, county=leaves // PARTS)
+        write_rows(place, leaves, county=leaves // PARTS)
         (place / "plan.toml").write_text(TOPDOWN)
         release = _steps(place)["release"]
         whole, parts = used_by(release), used_by([*release, "--parts", "county"])
@@ -172,7 +172,7 @@ def seconds_of(used: struct_rusage) -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _write(place: Path, leaves: int, county: int = 50_000) -> None:
+def write_rows(place: Path, leaves: int, county: int = 50_000) -> None:
     """Write the places, and three rows a place on average, more at the first."""
     names = f"'c' || (i // {county}) AS county, 't' || (i // 1_000) AS tract, 'b' || i AS block"
     drawn = f"SELECT floor({leaves} * pow(random(), 2))::BIGINT AS i FROM range({3 * leaves})"

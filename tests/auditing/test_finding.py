@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
+
 import congenial as cg
-from congenial.auditing.finding import LIMITS, Audit, Finding
+from congenial.auditing.finding import LIMITS, Audit, Finding, announced
 from support.notebook import texts
 
 TREE = cg.Tree.from_parents([-1, 0, 0])
@@ -20,6 +22,16 @@ def guarantee():
 
 
 GOOD = Finding("loss, enumerated", True, 0.5, 2.0, 3, 40, None, "all outputs were compared")
+
+
+def test_each_pair_is_announced_before_it_is_given():
+    said = []
+    pairs = [(np.arange(k), np.arange(k)) for k in (1, 2)]
+    each = announced(pairs, said.append, "pair")
+    assert next(each) is pairs[0]
+    assert said == ["pair 1 of 2"]
+    assert [*each] == pairs[1:]
+    assert said == ["pair 1 of 2", "pair 2 of 2"]
 
 
 def test_an_audit_passes_if_every_finding_passes():

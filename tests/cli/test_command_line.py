@@ -303,13 +303,15 @@ PROGRESS = """
 import time
 from congenial.cli.loading import progress
 with progress(patience={patience}) as notify:
-    notify("drawing")
+    notify("drawing by [/area]")
     time.sleep(0.4)
 """
+# Go to the start of the line above, the only one written to, and erase it.
+ERASED = "\r\x1b[1A\x1b[2K"
 
 
-@pytest.mark.parametrize(("patience", "shown"), [(0.0, True), (30.0, False)])
-def test_progress_on_a_terminal_once_patience_ends(patience, shown):
+def said_on_a_terminal(term, patience):
+    """Return what a step of 0.4 seconds writes to a terminal of a type."""
     ours, theirs = pty.openpty()
     try:
         done = subprocess.run(
@@ -318,7 +320,7 @@ def test_progress_on_a_terminal_once_patience_ends(patience, shown):
             stdout=subprocess.PIPE,
             timeout=60,
             check=False,
-            env=os.environ | {"TERM": "xterm"},
+            env=os.environ | {"TERM": term},
         )
         os.set_blocking(ours, False)
         try:
@@ -330,7 +332,19 @@ def test_progress_on_a_terminal_once_patience_ends(patience, shown):
         os.close(theirs)
     assert done.returncode == 0
     assert done.stdout == b""
-    assert ("drawing" in text) is shown
+    return text
+
+
+@pytest.mark.parametrize(("patience", "shown"), [(0.0, True), (30.0, False)])
+def test_progress_on_a_terminal_once_patience_ends(patience, shown):
+    text = said_on_a_terminal("xterm", patience)
+    assert ("drawing by [/area]" in text) is shown
+    if shown:
+        assert text.endswith(ERASED) and text.count("\n") == 1
+
+
+def test_a_terminal_that_cannot_erase_stays_empty():
+    assert said_on_a_terminal("dumb", 0.0) == ""
 
 
 def test_first_compilation_is_announced(tmp_path, monkeypatch, capsys):

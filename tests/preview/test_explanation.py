@@ -170,6 +170,17 @@ def test_errors_under_equalities_are_those_of_the_exact_law(tmp_path):
     assert all(f.release_error < f.noise_error for f in found.forecasts[1:])
 
 
+def test_each_step_is_named_as_it_begins(tmp_path):
+    said = []
+    cg.explain(read_plan(make_city(tmp_path)), tmp_path, notify=said.append)
+    assert said == [
+        "reading the domain",
+        "working out the noise and the guarantee",
+        "working out error margins",
+        "simulating releases",
+    ]
+
+
 def test_two_explanations_are_the_same(tmp_path):
     plan = read_plan(make_city(tmp_path))
     assert as_text(explain(plan, tmp_path)) == as_text(explain(plan, tmp_path))

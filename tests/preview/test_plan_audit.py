@@ -144,6 +144,18 @@ def test_the_command_refuses_what_it_cannot_use(tmp_path, capsys):
     assert capsys.readouterr().err.count("Error") == 3
 
 
+def test_an_audit_says_how_far_it_is(tmp_path):
+    said = []
+    plan = read_plan(make_city(tmp_path))
+    found = audit_plan.audit_plan(plan, tmp_path, draws=100, notify=said.append)
+    computed, drawn = found.drawn.findings[:2]
+    for step, pairs in (("computing losses of", computed.pairs), ("drawing at", drawn.pairs)):
+        numbered = [text for text in said if text.startswith(f"{step} pair ")]
+        assert numbered == [f"{step} pair {k} of {pairs}" for k in range(1, pairs + 1)]
+    assert said[0] == "reading the domain"
+    assert said[-1] == "enumerating releases of small datasets"
+
+
 def test_large_trees_are_not_tabulated(tmp_path):
     """Datasets of many leaves are added up along the tree."""
     zones = {i: f"B{i % 40}" for i in range(3000)}

@@ -17,7 +17,8 @@ def test_a_page_is_written_and_replaced_and_nothing_else_is(tmp_path):
     steps = []
     page = report(out, notify=steps.append)
     assert (page.parent, page.name) == (out, "report.html")
-    assert steps
+    assert steps[0] == "checking the release"
+    assert "checked: hashes" in steps and steps[-1] == "writing"
     first = page.read_bytes()
     assert report(out).read_bytes() == first
     other = report(out, tmp_path / "page.html")

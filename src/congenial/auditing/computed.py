@@ -19,7 +19,7 @@ import numpy as np
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.mechanism import Mechanism
 from congenial.auditing.enumerated import ROUNDING
-from congenial.auditing.finding import Finding, Pair
+from congenial.auditing.finding import Finding, Notify, Pair, announced, ignore
 from congenial.auditing.space import Space
 from congenial.conditioning.mixtures import Mixture
 from congenial.errors import NumericalError, UnsupportedError
@@ -60,7 +60,11 @@ def rounding_of(space: Space, size: float) -> float:
 
 
 def computed(
-    mechanism: Mechanism, space: Space, guarantee: Guarantee, pairs: Sequence[Pair]
+    mechanism: Mechanism,
+    space: Space,
+    guarantee: Guarantee,
+    pairs: Sequence[Pair],
+    notify: Notify = ignore,
 ) -> tuple[Finding, ...]:
     """Compare the losses of pairs with a claim: one finding, or none if no formula covers it."""
     pure = space.mechanism.noise.measure == "pure"
@@ -68,7 +72,7 @@ def computed(
     if not pairs or log_prob is None or not may_compute(mechanism, space, guarantee):
         return ()
     found, worst, points, refused, error = -np.inf, None, 0, 0, 0.0
-    for pair in pairs:
+    for pair in announced(pairs, notify, "computing losses of pair"):
         try:
             found_here = _loss(log_prob, pair) if pure else _divergence(log_prob, space, pair)
         except (NumericalError, UnsupportedError):

@@ -7,7 +7,7 @@ is counted on the other half. So its bounds hold for any way of choosing the eve
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from congenial.accounting.mechanism import Mechanism
 from congenial.auditing.binomial import probability_bounds
 from congenial.auditing.finding import Pair
 from congenial.auditing.space import Space
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import UnsupportedError
 from congenial.types import FloatArray, IntArray, Values
 
@@ -89,19 +90,33 @@ def entry_bounds(pair: Pair, entries: IntArray, draws: tuple[Shares, Shares]) ->
     return found
 
 
+def _laws(
+    mechanism: Mechanism, x: Values, entries: Sequence[int]
+) -> Iterator[tuple[int, Values, FloatArray]]:
+    """Yield entries with the values and probabilities of their stated laws; none if unknown."""
+    marginal: Callable[..., tuple[Values, FloatArray]] | None = getattr(mechanism, "marginal", None)
+    if marginal is None:
+        return
+    own = getattr(type(mechanism), "marginal", None)  # another class may state another law
+    if isinstance(mechanism, Conditioned) and own is Conditioned.marginal:
+        # large tables are filled once for all laws
+        found: Iterable[tuple[Values, FloatArray]] = mechanism.marginals(entries, x)
+    else:
+        found = (marginal(entry, x) for entry in entries)
+    for entry, (values, probabilities) in zip(entries, found, strict=True):
+        yield entry, values, probabilities
+
+
 def law_distance(
     mechanism: Mechanism, x: Values, entries: IntArray, draws: Shares, error: float
 ) -> float:
     """Lower bound on the total variation of draws from the stated marginal laws; 0 if unknown."""
-    marginal: Callable[..., tuple[Values, FloatArray]] | None = getattr(mechanism, "marginal", None)
-    if marginal is None:
+    try:
+        known = list(_laws(mechanism, x, entries.tolist()))
+    except UnsupportedError:
         return 0.0
     best, chosen = -math.inf, None
-    for entry in entries.tolist():
-        try:
-            values, probabilities = marginal(entry, x)
-        except UnsupportedError:
-            return 0.0
+    for entry, values, probabilities in known:
         # the event: values drawn more often than the law says, and all values that the law lacks
         law = np.append(np.clip(probabilities, 0.0, 1.0), 0.0)
         seen = np.bincount(_places(draws.learn[:, entry], values), minlength=law.size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from congenial.accounting.guarantee import Guarantee
@@ -11,6 +12,8 @@ from congenial.wording import aligned, html_table, many
 
 # A dataset as the values of all queries, and another: neighbours.
 Pair = tuple[Values, Values]
+# Called with the name of each step as it begins.
+Notify = Callable[[str], None]
 
 # Columns of an audit as a table.
 _HEAD = ("", "check", "found", "stated", "pairs", "outputs")
@@ -21,6 +24,17 @@ LIMITS = (
     "shows a fault. Enumerated and computed checks prove the claim for the compared pairs of "
     "datasets only. Draws can refute a claim but never prove it."
 )
+
+
+def ignore(_: str) -> None:
+    """Say nothing about a step."""
+
+
+def announced(pairs: Sequence[Pair], notify: Notify, step: str) -> Iterator[Pair]:
+    """Yield pairs, and notify of each one before: a step, its number and the number of all."""
+    for number, pair in enumerate(pairs, start=1):
+        notify(f"{step} {number:,} of {len(pairs):,}")
+        yield pair
 
 
 @dataclass(frozen=True)

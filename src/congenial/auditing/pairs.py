@@ -201,8 +201,9 @@ def _within(space: Space, base: IntArray) -> IntArray:
     One pass from the finest sums up suffices for most bounds; `Space.allows` checks the result.
     """
     lo, hi = space.hull.lo, np.floor(space.hull.hi)
-    sums = np.setdiff1d(np.flatnonzero((lo > 0.0) | np.isfinite(hi)), space.entries)
-    if not sums.size:
+    bounded = (lo > 0.0) | np.isfinite(hi)
+    bounded[space.entries] = False
+    if not bounded.any():
         return base
     out, n = base.astype(np.float64), space.mechanism.n
     for entries in space.counting.chain[::-1]:

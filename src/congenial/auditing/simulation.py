@@ -21,7 +21,7 @@ from congenial.auditing.drawn import (
     law_distance,
     shared_out,
 )
-from congenial.auditing.finding import Finding, Pair
+from congenial.auditing.finding import Finding, Notify, Pair, announced, ignore
 from congenial.auditing.pairs import everyone_moves, pairs_at
 from congenial.auditing.space import Space
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
@@ -98,13 +98,14 @@ def simulated(
     error: float,
     rng: Randomness,
     screen: Screen | None = None,
+    notify: Notify = ignore,
 ) -> list[Finding]:
     """Findings from draws at each pair: loss, law and invariant."""
     each = error / (3 * len(pairs) + 1)  # loss, law at both datasets, screen
     lawful = hasattr(mechanism, "marginal") and not guarantee.ideal_only
     seen = _Seen()
     tabled = _pairs_with_tables(mechanism, len(pairs))
-    for pair in pairs:
+    for pair in announced(pairs, notify, "drawing at pair"):
         drawn = _drawn(mechanism, pair, draws, rng, seen)
         if drawn is None:
             continue

@@ -14,7 +14,7 @@ from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.accounting.mechanism import Mechanism
 from congenial.auditing.computed import computed, may_compute
 from congenial.auditing.enumerated import DATASETS, ENTRIES, can_enumerate, enumerated
-from congenial.auditing.finding import Audit, Finding, Pair
+from congenial.auditing.finding import Audit, Finding, Notify, Pair, ignore
 from congenial.auditing.pairs import chosen_pairs, random_pairs, untouched
 from congenial.auditing.simulation import screened, simulated
 from congenial.auditing.space import Space, moved_at_once, space_of
@@ -51,6 +51,7 @@ class Effort:
     draws: int
     confidence: float
     source: Randomness
+    notify: Notify = ignore  # Called with the name of each step as it begins.
 
 
 def audit(
@@ -169,7 +170,9 @@ def hold(
     """Test a mechanism against a claim by some stages; the arguments are those of `audit`."""
     draws, confidence, source = effort.draws, effort.confidence, effort.source
     findings: list[Finding] = []
+    say = effort.notify
     if "enumerate" in stages and space is not None:
+        say("enumerating releases of small datasets")
         most = _affordable(mechanism, space, total, given, exact="draw" not in stages)
         if most is not None:
             findings += enumerated(mechanism, space, guarantee, neighbours, total=most, pairs=given)
@@ -179,11 +182,13 @@ def hold(
         if compared is None:
             compared = [*hardest, *further]
             if may_compute(mechanism, space, guarantee):
+                say("making up datasets")
                 compared += chosen_pairs(space, neighbours, source)
-        worst = computed(mechanism, space, guarantee, compared)
+        worst = computed(mechanism, space, guarantee, compared, say)
         findings += worst
         hardest += [finding.worst for finding in worst if finding.worst is not None]
     if "draw" in stages:
+        say("choosing datasets to draw at")
         screen = None
         compared = given
         if compared is None:
@@ -204,7 +209,8 @@ def hold(
                 mechanism, space, guarantee, compared, draws, _TILTED * error, source
             )
             error *= 1.0 - _TILTED
-        findings += simulated(mechanism, space, guarantee, compared, draws, error, source, screen)
+        asked = mechanism, space, guarantee, compared, draws, error, source
+        findings += simulated(*asked, screen, notify=say)
     return Audit(guarantee, tuple(findings), confidence)
 
 

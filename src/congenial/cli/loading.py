@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
     from congenial.cli.compiled import Method
     from congenial.plan.plan import Plan
 
-# Seconds before the line of progress appears.
+# Seconds of a command before the line of progress appears; loading the package counts, too.
 PATIENCE = 2.0
+_BEGAN = time.monotonic()
 _ONCE = "Compiling kernels for this machine, once; this takes up to a minute."
 _EVERY_TIME = (
     "Compiling kernels; this takes up to a minute for every command, because neither the package's "
@@ -52,26 +54,39 @@ def compile_once(method: str, *, quiet: bool) -> None:
     if not quiet:
         click.echo(_ONCE if kept else _EVERY_TIME, err=True)
     if kept:
-        compile_kernels(own)
+        with progress(quiet=quiet) as notify:
+            notify("compiling kernels")
+            compile_kernels(own)
 
 
 @contextmanager
-def progress(*, quiet: bool = False, patience: float = PATIENCE) -> Iterator[Callable[[str], None]]:
-    """Yield a function to call with each step as it begins; steps are shown on a terminal only."""
+def progress(
+    *, quiet: bool = False, patience: float | None = None
+) -> Iterator[Callable[[str], None]]:
+    """Yield a function to call with each step as it begins; steps are shown on a terminal only.
+
+    The line appears after `patience` seconds; by default `PATIENCE` after the command began.
+    """
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+    console = Console(stderr=True)
+    if not console.is_interactive:  # a terminal that cannot erase a line would keep it
+        yield lambda _: None
+        return
     bar = Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),  # names of levels may have brackets
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
     )
     task = bar.add_task("starting", total=None)
+    if patience is None:
+        patience = max(0.0, PATIENCE - (time.monotonic() - _BEGAN))
     timer = threading.Timer(patience, bar.start)
     timer.daemon = True
     timer.start()

@@ -237,7 +237,10 @@ class Tree:
 
     def path(self, node: int) -> Path:
         """Return the names from the root down to `node`."""
-        return tuple(self.names[v] for v in self.above(node).tolist())
+        above = self.above(node).tolist()
+        if not self.labels:  # `names` would make those of all nodes
+            return tuple(map(str, above))
+        return tuple(self.names[v] for v in above)
 
     def above(self, node: int) -> IntArray:
         """Return the nodes from the root down to `node`, itself the last."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -152,6 +152,7 @@ def explain(
     *,
     total: int | None = None,
     counts: str | Path | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Explanation:
     """Say what a release of a plan will do, before anything is spent.
 
@@ -168,6 +169,8 @@ def explain(
         Simulate releases of made-up counts with this total; by default 20 for each leaf.
     counts : path, optional
         Simulate releases of these public counts instead; the file is as for `compare`.
+    notify : callable, optional
+        Called with the name of each step as it begins.
 
     Returns
     -------
@@ -193,9 +196,16 @@ def explain(
     >>> print(str(found).splitlines()[0])
     10 counts will be released, of 3 levels:
     """
-    model = build_model(plan, build_domain(checked_plan(plan), base=Path(base)))
+    say = notify or (lambda _: None)
+    say("reading the domain")
+    domain = build_domain(checked_plan(plan), base=Path(base))
+    say("working out the noise and the guarantee")
+    model = build_model(plan, domain)
     mechanism = choose_method(model)
-    error_margins, guarantee = margins(model, mechanism), claim(model, mechanism.error_bound)
+    guarantee = claim(model, mechanism.error_bound)
+    say("working out error margins")
+    error_margins = margins(model, mechanism)
+    say("simulating releases")
     basis = find_basis(plan, model.domain, Path(base), total=total, counts=counts, seed=COUNTS_SEED)
     asked = total is not None or counts is not None
     drawn = simulated(model, mechanism, basis, asked=asked)

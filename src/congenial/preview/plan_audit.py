@@ -9,7 +9,7 @@ import numpy as np
 
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.neighbours.single_moves import worst_move
-from congenial.auditing.finding import Audit, Pair
+from congenial.auditing.finding import Audit, Notify, Pair, ignore
 from congenial.auditing.space import Space
 from congenial.auditing.trial import CONFIDENCE, Effort, check_confidence, checked_draws, hold
 from congenial.data.counts import build_domain
@@ -70,6 +70,7 @@ def audit_plan(
     draws: int | None = None,
     confidence: float = CONFIDENCE,
     seed: int = 0,
+    notify: Notify | None = None,
 ) -> PlanAudit:
     """Test whether releases of a plan keep their guarantee, on made-up counts.
 
@@ -87,6 +88,8 @@ def audit_plan(
         Draws refute a true claim with probability 1 - confidence at most.
     seed : int
         Of the draws, which are simulations.
+    notify : callable, optional
+        Called with the name of each step as it begins.
 
     Returns
     -------
@@ -105,8 +108,12 @@ def audit_plan(
     Only the domain is read. A plan whose domain is "data" takes the nodes from the rows, which it
     declares unprotected.
     """
-    model = build_model(plan, build_domain(plan, base=Path(base)))
-    return audit_model(model, draws=draws, confidence=confidence, seed=seed)
+    say = notify or ignore
+    say("reading the domain")
+    domain = build_domain(plan, base=Path(base))
+    say("working out the noise and the guarantee")
+    model = build_model(plan, domain)
+    return audit_model(model, draws=draws, confidence=confidence, seed=seed, notify=say)
 
 
 def audit_model(
@@ -116,6 +123,7 @@ def audit_model(
     draws: int | None = None,
     confidence: float = CONFIDENCE,
     seed: int = 0,
+    notify: Notify = ignore,
 ) -> PlanAudit:
     """Audit a model against a guarantee, by default its own; see `audit_plan`."""
     source = seeded(seed)
@@ -124,7 +132,7 @@ def audit_model(
     guarantee = guarantee or claim(model, mechanism.error_bound)
     size = checked_draws(draws, mechanism, space)
     check_confidence(confidence)
-    effort = Effort(size, confidence, source)
+    effort = Effort(size, confidence, source, notify)
     whole = mechanism, space, guarantee, model.neighbours
     further = _entering(model, space)
     drawn = hold(*whole, stages=("compute", "draw"), further=further, effort=effort)

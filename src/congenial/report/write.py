@@ -66,7 +66,7 @@ def report(
             "would replace it; move it, or give `out` another file."
         )
     say("checking the release")
-    checks, read = read_and_check(place)
+    checks, read = read_and_check(place, notify=say)
     failed = [check for check in checks if not check.passed]
     if failed or read is None:
         raise ReleaseError(

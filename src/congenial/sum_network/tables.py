@@ -314,9 +314,11 @@ def _message(network: Network, messages: Messages, found: Losses, place: Placeme
     lost = found.lost[found.place[c] : found.place[c] + table.size].copy()
     placed = np.array([column[c] for column in place])
     # those of the table, since a Gaussian law may be far off where weights press against bounds
-    x, share = np.arange(table.size), table / table.sum()
-    middle = float(share @ x)
-    placed[:2] = float(messages.lo[c]) + middle, float(share @ (x - middle) ** 2)
+    total = float(table.sum())
+    if 0.0 < total < np.inf:
+        x, share = np.arange(table.size), table / total
+        middle = float(share @ x)
+        placed[:2] = float(messages.lo[c]) + middle, float(share @ (x - middle) ** 2)
     scale = float(messages.log_scale[c]) + _log_composed(network)
     return PartMessage(int(messages.lo[c]), table, lost, scale, 0.0, placed, 0.0)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.accounting.calibration import split
 from congenial.accounting.calibration.level_units import level_units
 from congenial.accounting.calibration.scales import goal_split, level_scales
 from congenial.accounting.calibration.split import UNITS, pairs_by_share
@@ -158,6 +159,17 @@ def test_a_wide_tree_is_split_like_a_narrow_one():
         resolved = resolve_invariant(cg.consistent(tree) & cg.nonnegative(), len(tree), tree)
         found.append(goal_split(tree, resolved, Target(1.0, "substitute", "conditioning"), goal))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("method", ["conditioning", "imaging"])
+@pytest.mark.parametrize("name", CASES)
+def test_refuting_splits_by_one_loss_changes_no_result(name, method, monkeypatch):
+    tree, invariant, neighbours, goal = CASES[name]
+    resolved = resolve_invariant(invariant, len(tree), tree)
+    asked = tree, resolved, Target(1.0, neighbours, method), goal
+    found = goal_split(*asked)
+    monkeypatch.setattr(split, "_MARGIN", 1.0)  # a factor of 0 refutes no split
+    assert goal_split(*asked) == found
 
 
 @pytest.mark.parametrize("seed", range(40))

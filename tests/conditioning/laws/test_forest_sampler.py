@@ -82,6 +82,17 @@ def test_named_cases(name, kind):
     assert_same_law(one.condition(), one.law(), one.x)
 
 
+@pytest.mark.parametrize("name", NAMED)
+def test_several_laws_at_once_are_those_of_each_node(name):
+    one = NAMED[name]
+    conditioned, nodes = one.condition(), [*range(one.n)]
+    found = [*conditioned.marginals(nodes, one.x)]
+    assert len(found) == one.n
+    for v, both in zip(nodes, found, strict=True):
+        for here, alone in zip(both, conditioned.marginal(v, one.x), strict=True):
+            assert here.tobytes() == alone.tobytes()
+
+
 @given(open_cases())
 @settings(max_examples=120, derandomize=True, deadline=None)
 def test_open_cases(one):

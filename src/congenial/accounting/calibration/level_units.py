@@ -62,8 +62,12 @@ def level_units(
 ) -> LevelUnits:
     """Find what neighbouring datasets change at each level of a tree."""
     cost = np.zeros(len(tree))
-    groups = (tree.level[:, None] == np.arange(tree.depth)) & ~resolved.pinned[:, None]
-    joint = forced_moves(cost, resolved, tree, neighbours, power=power, groups=groups.astype(float))
+
+    def groups() -> FloatArray:
+        inside = (tree.level[:, None] == np.arange(tree.depth)) & ~resolved.pinned[:, None]
+        return np.asarray(inside, dtype=np.float64)
+
+    joint = forced_moves(cost, resolved, tree, neighbours, power=power, groups=groups)
     units = np.full(tree.depth, 2.0 if neighbours == "substitute" else 1.0)
     if joint is not None:
         most = joint.sums.max(axis=0)
@@ -83,8 +87,9 @@ def changing_levels(
     none = np.zeros(resolved.n)
     joint = forced_moves(none, known, counted, neighbours)
     if joint is None:
-        worst_move(none, resolved, counted, neighbours)  # raises if there are no neighbours
         changes = changed_entries(resolved, counted, neighbours)
+        if neighbours != "substitute" or not changes.any():
+            worst_move(none, resolved, counted, neighbours)  # raises if there are no neighbours
     else:
         changes = joint.changes
     return [int(level) for level in np.unique(domain.level[changes & ~resolved.pinned])]

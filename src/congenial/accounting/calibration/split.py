@@ -25,6 +25,8 @@ UNITS = 10_000
 _FIRST_STEP = 512
 # Relative difference below which two sums count as equal, since rounding may order them.
 _TIE = 1e-12
+# The same below the budget that a split needs; covers the rounding of the losses compared.
+_MARGIN = 1e-9
 # Largest number of kinds of siblings at which a tree is folded; 3^30 fits into int64.
 _MOST_KINDS = 30
 
@@ -53,13 +55,18 @@ def best_split(
     charge_bounds = pure and target.method == "conditioning"
     pairs = pairs_by_share(tree, known, neighbours, changes, charge_bounds=charge_bounds)
 
-    def error(units: tuple[int, ...]) -> float:
+    def error(units: tuple[int, ...], least: float) -> float:
         share = np.zeros(tree.depth)
         share[levels] = np.array(units) / UNITS
         change = changes.of(share)[levels].tolist()
         each = zip(weights, units, change, strict=True)
         total = math.fsum(w * (u * UNITS / k) ** power for w, k, u in each)
-        return float(total / pairs(share).budget(target.epsilon) ** power)
+        found = pairs(share)
+        # a loss at one factor refutes most splits, and finding the budget takes fifty
+        needed = (total / least) ** (1.0 / power) * (1.0 - _MARGIN)
+        if not found.fits(needed, target.epsilon):
+            return math.inf
+        return float(total / found.budget(target.epsilon) ** power)
 
     start = _whole_units([weight ** (1.0 / (1.0 + power)) for weight in weights])
     found = _least(error, start)
@@ -75,10 +82,15 @@ def _whole_units(parts: list[float]) -> tuple[int, ...]:
     return tuple(units)
 
 
-def _least(error: Callable[[tuple[int, ...]], float], start: tuple[int, ...]) -> tuple[int, ...]:
-    """Move units between places until no move lowers the error."""
+def _least(
+    error: Callable[[tuple[int, ...], float], float], start: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Move units between places until no move lowers the error.
+
+    `error` takes the least error so far, and may return inf for a larger one.
+    """
     moves = _moves(len(start))
-    found, least = start, error(start)
+    found, least = start, error(start, math.inf)
     known = {start: least}
     step = _FIRST_STEP
     while step:
@@ -90,7 +102,7 @@ def _least(error: Callable[[tuple[int, ...]], float], start: tuple[int, ...]) ->
                 if min(tried) < 1:
                     continue
                 if tried not in known:
-                    known[tried] = error(tried)
+                    known[tried] = error(tried, least)
                 if known[tried] < least * (1.0 - _TIE):
                     found, least, lower = tried, known[tried], True
         step //= 2
@@ -163,6 +175,13 @@ def _sizes(tree: Tree, together: Together) -> tuple[FloatArray, IntArray]:
     return np.concatenate((alone, distinct)), of_node
 
 
+def _numbered(values: IntArray) -> IntArray:
+    """Number the distinct values from 0, in ascending order."""
+    if values.min() == values.max():  # millions of leaves; spares sorting them
+        return np.zeros(values.size, dtype=np.int64)
+    return np.unique(values, return_inverse=True)[1].ravel()
+
+
 @dataclass(frozen=True)
 class _Folded:
     """A tree, its invariant, the nodes whose bounds count, and kinds of sets; shape (n,)."""
@@ -185,16 +204,17 @@ def _fold(whole: _Folded) -> _Folded:
     keep = np.ones(n, dtype=np.bool_)
     for depth in range(tree.depth - 1, -1, -1):
         nodes = np.flatnonzero(tree.level == depth)
-        marks = np.stack((below[nodes], pinned[nodes], whole.counts[nodes], whole.size[nodes]))
-        _, kind = np.unique(marks, axis=1, return_inverse=True)
-        kind = kind.ravel()
+        own = 4 * whole.size[nodes] + 2 * pinned[nodes] + whole.counts[nodes]
+        kind = _numbered(_numbered(below[nodes]) * (int(own.max()) + 1) + own)
         if int(kind.max()) >= _MOST_KINDS:
             return whole
         above = tree.parents[nodes]
-        order = np.lexsort((kind, above))
-        group = above[order] * _MOST_KINDS + kind[order]
-        first = np.searchsorted(group, group, side="left")
-        taken = np.arange(nodes.size) - first < 2
+        group = above * _MOST_KINDS + kind
+        order = np.argsort(group, kind="stable")
+        group = group[order]
+        # a node is left out if the two before it are of its group
+        taken = np.ones(nodes.size, dtype=np.bool_)
+        taken[2:] = group[2:] != group[:-2]
         keep[nodes[order[~taken]]] = False
         np.add.at(below, above[order[taken]], 3 ** kind[order[taken]])
     for depth in range(1, tree.depth):

@@ -52,7 +52,9 @@ def charged(resolved: ResolvedInvariant, grid: float = 1.0) -> BoolArray:
         return np.asarray(~resolved.pinned)
     low, high = np.ceil(resolved.lo / grid), np.floor(resolved.hi / grid)
     counts = np.isfinite(low) & ~_implied(low, resolved)
-    counts |= np.isfinite(high) & ~_implied(-high, resolved)
+    upper = np.isfinite(high)
+    if upper.any():  # most plans have lower bounds only
+        counts |= upper & ~_implied(-high, resolved)
     counts[resolved.bounded_by_pins] = True
     return np.asarray(counts & ~resolved.pinned)
 
@@ -62,6 +64,8 @@ def _implied(low: FloatArray, resolved: ResolvedInvariant) -> BoolArray:
     tree = resolved.tree
     if tree is None:
         return _implied_by_cells(low, resolved.workload)
+    if not low.any():  # bounds of 0 everywhere, as in most plans: sums of them are 0
+        return np.asarray(~tree.is_leaf)
     below = np.where(tree.is_leaf, -np.inf, 0.0)
     for depth in range(tree.depth - 1, 0, -1):
         nodes = np.flatnonzero(tree.level == depth)
@@ -106,8 +110,11 @@ class Pairs:
         A pair of neighbours may use only some of the shares of the budget.
         """
         # bounds at best cost nothing, and at worst double the loss
-        limit = epsilon * self.worst
-        return bisected(lambda factor: self.loss(factor) <= limit, 0.5 * epsilon, epsilon)[0]
+        return bisected(lambda factor: self.fits(factor, epsilon), 0.5 * epsilon, epsilon)[0]
+
+    def fits(self, factor: float, epsilon: float) -> bool:
+        """Whether a factor is at most the `budget` of `epsilon`."""
+        return self.loss(factor) <= epsilon * self.worst
 
 
 def bounded_pairs(

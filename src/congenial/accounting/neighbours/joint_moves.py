@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, combinations_with_replacement
@@ -52,11 +52,11 @@ def forced_moves(
     neighbours: Neighbours,
     *,
     power: int = 1,
-    groups: FloatArray | None = None,
+    groups: Callable[[], FloatArray] | None = None,
 ) -> JointMoves | None:
     """Find the joint moves of a guarantee if sums let no record move alone under "substitute".
 
-    Returns None if some record can move alone.
+    Returns None if some record can move alone. `groups` gives those of `joint_moves`.
     """
     if neighbours != "substitute":
         return None
@@ -68,7 +68,8 @@ def forced_moves(
         incidence, fixed = fixed_sums(resolved, counted)
     else:
         return None
-    return joint_moves(cost, incidence, fixed, power=power, groups=groups)
+    asked = None if groups is None else groups()
+    return joint_moves(cost, incidence, fixed, power=power, groups=asked)
 
 
 def check_neighbours(

@@ -53,8 +53,9 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
         from congenial.preview.plan_audit import as_text, audit_plan
         from congenial.releases.specification import claim_of
     with progress() as notify:
-        notify("auditing")
-        found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
+        found = audit_plan(
+            read, plan.parent, draws=draws, confidence=confidence, seed=seed, notify=notify
+        )
     result = {
         "passed": found.passed,
         "guarantee": claim_of(found.model, found.guarantee),

@@ -35,8 +35,7 @@ def command(plan: Path, total: int | None, counts: Path | None) -> Answer:
         from congenial.preview.explanation import as_text, explain
         from congenial.releases.certificate import plain_plan
     with progress() as notify:
-        notify("working out errors and costs")
-        found = explain(read, plan.parent, total=total, counts=counts)
+        found = explain(read, plan.parent, total=total, counts=counts, notify=notify)
     guarantee = found.guarantee
     debit = None
     if read.privacy.ledger is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -216,8 +216,26 @@ class Conditioned(PlotsMarginals):
         """
         counts = self._checked(x)
         v = self._node(node)
-        noise, probabilities = self._noise_law(v, counts)
+        noise, probabilities = self._noise_law(v, self._tables(counts, v))
         return counts[v] + noise, probabilities
+
+    def marginals(
+        self, nodes: Sequence[int], x: npt.ArrayLike
+    ) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield the law of each of several released values, as `marginal` does; fill tables once.
+
+        Tables of the law of all nodes are larger, and are filled for the first node that needs
+        them.
+        """
+        counts = self._checked(x)
+        tables = self._tables(counts)
+        whole: Tables | None = None
+        for v in nodes:
+            here = tables
+            if tables.freed is not None and tables.freed.follows[v]:
+                whole = here = self._tables(counts, v) if whole is None else whole
+            noise, probabilities = self._noise_law(v, here)
+            yield counts[v] + noise, probabilities
 
     def joint(
         self, nodes: Sequence[int | str], x: npt.ArrayLike
@@ -282,7 +300,8 @@ class Conditioned(PlotsMarginals):
                 "value of x, or drop the bounds."
             )
         nothing = np.zeros(self.mechanism.n, dtype=np.int64)
-        values, probabilities = self._noise_law(self._node(node), nothing)
+        v = self._node(node)
+        values, probabilities = self._noise_law(v, self._tables(nothing, v))
         by_size = np.bincount(np.abs(values), weights=probabilities)
         reach = int(np.searchsorted(np.cumsum(by_size), 1.0 - alpha))
         reach = min(reach, by_size.size - 1)
@@ -487,8 +506,8 @@ class Conditioned(PlotsMarginals):
         implied[resolved.bounded_by_pins] = False
         return implied
 
-    def _noise_law(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
-        noise, probabilities = sum_network.marginal(self._tables(counts, v), v)
+    def _noise_law(self, v: int, tables: Tables) -> tuple[IntArray, FloatArray]:
+        noise, probabilities = sum_network.marginal(tables, v)
         if self.forest.orientation[v] < 0:
             noise, probabilities = -noise[::-1], probabilities[::-1]
         return noise, probabilities
