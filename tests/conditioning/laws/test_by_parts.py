@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.conditioning.laws import by_parts as parts
 from congenial.conditioning.parted import condition_by_parts
 from congenial.errors import InvariantError
 from congenial.sum_network.joined import top_tables
@@ -68,7 +67,7 @@ def test_probabilities_of_all_tops_are_those_of_enumeration():
         keys, at = np.unique(law.states[:, split.nodes], axis=0, return_inverse=True)
         want = np.bincount(at.ravel(), weights=law.probabilities)
         noise = keys - x[split.nodes]
-        mechanism = parts.restricted(whole, split.nodes, split.top).mechanism
+        mechanism = whole.restricted(split.nodes, split.top).mechanism
         log = mechanism.noise.log_pmf(noise, mechanism.scales).sum(axis=1)
         log -= mechanism.noise.log_pmf(np.zeros(len(split.top)), mechanism.scales).sum()
         inside = np.ones(len(keys), dtype=bool)
