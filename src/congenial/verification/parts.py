@@ -138,6 +138,8 @@ def read_in_parts(
     """
     cuts = [cut_at(plan, level)] if level is not None else _cuts(certificate, plan)
     at_once = plan.method.name == "conditioning" and certificate.accuracy.basis != IN_PARTS
+    # the closest counts of a part depend on the measurements of all others
+    at_once = at_once or plan.method.name == "imaging"
     if not cuts or at_once or certificate.prior is not None:
         return None
     own = own_columns(certificate, plan)
