@@ -82,7 +82,11 @@ def test_a_name_under_two_parents_with_several_parts_is_no_wrong_order(tmp_path)
 
 
 def test_places_below_each_node_of_a_level_are_those_of_the_file(tmp_path):
-    make_city(tmp_path, hierarchy='root = "all"\nlevels = ["b", "k", "z"]\ndomain = "places.csv"')
+    make_city(
+        tmp_path,
+        hierarchy='root = "all"\nlevels = ["b", "k", "z"]\ndomain = "places.csv"',
+        privacy='neighbours = "substitute"\nepsilon = 1.0',
+    )
     (tmp_path / "places.csv").write_text("b,k,z\nx,1,p\nx,1,q\nx,2,p\ny,1,p\n,1,p\n")
     plan = read_plan(tmp_path / "plan.toml")
     with open_source(plan, base=tmp_path) as rows:
