@@ -11,6 +11,7 @@ from congenial.errors import NumericalError
 from congenial.sum_network import of_tree, share_noise
 from congenial.sum_network.joined import draw_part, message_of
 from congenial.sum_network.joined.part_tables import Outside, PartSums, fill_part
+from congenial.sum_network.windows import place_classes
 
 ALONE = Outside(0.0, np.inf, 0.15)
 
@@ -90,3 +91,24 @@ def test_a_part_of_a_million_counts_under_wide_noise_is_drawn():
     assert z[0] == x[0] and z.min() == 0
     # the noise of both parts is about as large as alone: its standard deviation is 9
     assert np.abs(z[1:3] - x[1:3]).max() < 100
+
+
+def test_a_message_states_the_moments_of_its_table_also_where_counts_press_against_bounds():
+    rng, far = np.random.default_rng(7), 0
+    for _ in range(300):
+        # a root, nodes with noise of their own, and two leaves below each, all at least 0
+        inner = int(rng.integers(1, 8))
+        parents = [-1, *[0] * inner, *np.repeat(np.arange(1, inner + 1), 2)]
+        part = part_of(float(rng.choice([0.5, 2.0, 10.0])), parents, least=0.0)
+        message = message_of(part, ALONE)
+        values = message.lo + np.arange(message.table.size)
+        share = message.table / message.table.sum()
+        mean = share @ values
+        np.testing.assert_allclose(message.place[0], mean, rtol=1e-9, atol=1e-9)
+        variance = share @ (values - mean) ** 2
+        np.testing.assert_allclose(message.place[1], variance, rtol=1e-7, atol=1e-9)
+        tables = fill_part(part, ALONE)
+        placed = place_classes(tables.network)
+        gaussian = float(placed.mean[tables.network.sent[0]])
+        far += abs(gaussian - mean) > np.sqrt(variance)
+    assert far > 30  # a Gaussian law in the place of each table has another mean
