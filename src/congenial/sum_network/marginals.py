@@ -32,6 +32,10 @@ _OFF_BY = 0.5 * kernels.TIE
 # Mass of a sum that may fall on wrong values because transforms are periodic, and the number of
 # exponents of the bound on that mass. Largest exponent times value: exp(700) is a double.
 _BEYOND, _EXPONENTS, _STEEPEST = 1e-15, 16, 700.0
+# Nanoseconds of processor time, measured: transforms take so long for each entry, each law and each
+# level, and sums term by term for each product and each node.
+_PER_ENTRY, _PER_LAW, _PER_LEVEL = 50.0, 2e4, 3e5
+_PER_PRODUCT, _PER_NODE = 0.25, 300.0
 _UNIT = 2.0**-53
 _NO_NUMBERS = np.zeros(0, dtype=np.int64)
 
@@ -55,8 +59,8 @@ def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     """Return the reach of every node of a tree, see `Summaries`.
 
     The reach of each different law is computed once. A few laws are computed one by one, many by
-    one pass down to them: by transforms if they are even, otherwise term by term. The error of the
-    tables is taken from `alpha`.
+    one pass down to them: by transforms if laws are even and wide, otherwise term by term. The
+    error of the tables is taken from `alpha`.
     """
     n, alpha = len(tree), max(alpha - tables.error, 0.0)
     number = _alike(tables.network.slot_class[:n].astype(np.int64), tree)
@@ -67,9 +71,11 @@ def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
         return np.array(found, dtype=np.int64)[number]
     even = _is_even(tables)
     if even:
-        each = _reaches_of_even(tables, _different(tables, tree, different, number), alpha)
-        if each is not None:
-            return each[number]
+        listed = _different(tables, tree, different, number)
+        if _transforms_pay(tables, tree, listed):
+            each = _reaches_of_even(tables, listed, alpha)
+            if each is not None:
+                return each[number]
     own = tables.table, np.zeros(tables.lo.size)
     rising = np.zeros(n), np.zeros(n, dtype=np.int64)
     none = np.empty(0)
@@ -106,6 +112,20 @@ def _different(tables: Tables, tree: Tree, first: IntArray, number: IntArray) ->
     times = np.bincount(number[counted], minlength=first.size)
     of = tables.network.slot_class[first].astype(np.int64)
     return _Different(of, above, times, np.searchsorted(above, np.arange(first.size + 1)))
+
+
+def _transforms_pay(tables: Tables, tree: Tree, different: _Different) -> bool:
+    """Whether `_reaches_of_even` is likely to take less time than sums term by term."""
+    hi, counts = tables.hi[different.of] + 1.0, np.diff(different.begins)
+    parents = np.flatnonzero(counts)
+    starts, counts = different.begins[parents], counts[parents]
+    own, widest = hi[parents], np.maximum.reduceat(hi, starts)
+    # a sum is taken apart by one convolution for each halving of like parts, two for other parts
+    sums = 2.0 * (counts - 1) + np.add.reduceat(np.log2(different.times), starts)
+    each = _PER_PRODUCT * float(sums @ (2.0 * own * widest)) + _PER_NODE * len(tree)
+    entries = float((counts + 1.0) @ (2.5 * (own + widest)))
+    fixed = _PER_LAW * different.of.size + _PER_LEVEL * tree.depth
+    return _PER_ENTRY * entries + fixed < each
 
 
 def _reaches_of_even(tables: Tables, different: _Different, alpha: float) -> IntArray | None:
