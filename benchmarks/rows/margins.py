@@ -19,7 +19,7 @@ from benchmarks.timing import rounds
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.inference import error_margin_of_sum, error_margins
 
-SCALES = (2.0, 10.0, 20.0)
+SCALES = (2.0, 10.0, 20.0, 50.0)
 MARGINS, SUM = "error margins of all counts", "error margin of a sum of five counts"
 # Most seconds of processor time.
 MOST = 10.0

@@ -1,9 +1,10 @@
 """A plan tried out before a release: `compare`, `audit` and `calibrate`.
 
 The first case is a plan of 200,000 leaves under 200 tracts and 10 counties, nonnegative, the total
-exact. `compare` draws by every method that fits it; `audit` tests the default one. Each command is
-a process of its own, whose processor time includes its start. The second case is the noise for a
-goal at Washington's blocks with 16 cells each, under the same bounds.
+exact. `compare` draws by every method that fits it; `audit` tests the default one, and conditioning
+in the second case. Each command is a process of its own, whose processor time includes its start.
+The third case is the noise for a goal at Washington's blocks with 16 cells each, under the same
+bounds.
 """
 
 from __future__ import annotations
@@ -29,15 +30,19 @@ ROUNDS = 3
 
 
 def cases(quick: bool) -> tuple[Case, ...]:
-    """Return the case of the commands, and that of calibration."""
+    """Return the cases of the commands, and that of calibration."""
     leaves = 2_000 if quick else 200_000
+    tried = (("", "posterior", COMMANDS), (", conditioning", "conditioning", ("audit",)))
     return (
-        Case(
-            "trying",
-            f"{leaves:,} leaves",
-            tuple(Measure(f"{name}, processor time", "s", COMMAND) for name in COMMANDS),
-            300.0,
-            partial(_commands, leaves),
+        *(
+            Case(
+                "trying",
+                f"{leaves:,} leaves{named}",
+                tuple(Measure(f"{name}, processor time", "s", COMMAND) for name in commands),
+                300.0,
+                partial(_commands, leaves, method, commands),
+            )
+            for named, method, commands in tried
         ),
         Case(
             "trying",
@@ -49,14 +54,14 @@ def cases(quick: bool) -> tuple[Case, ...]:
     )
 
 
-def _commands(leaves: int) -> Iterator[Seen]:
+def _commands(leaves: int, method: str, commands: tuple[str, ...]) -> Iterator[Seen]:
     command = [sys.executable, "-m", "congenial.cli"]
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         # in quick runs a county has one whole tract
         write_rows(place, leaves, county=max(1_000, leaves // 10))
-        (place / "plan.toml").write_text(TOPDOWN.replace("topdown", "posterior"))
-        for name in COMMANDS:
+        (place / "plan.toml").write_text(TOPDOWN.replace("topdown", method))
+        for name in commands:
             used = used_by([*command, name, str(place / "plan.toml")])
             memory = {"peak_MB": used.ru_maxrss / 1000.0}
             yield Seen(f"{name}, processor time", seconds_of(used), detail=memory)

@@ -147,6 +147,141 @@ def test_even_laws_are_worked_out_for_half_of_the_values(seed, noise):
     assert np.abs(half[:, kernels.MEAN]).max() < 1e-9
 
 
+def even_tables(tree: cg.Tree, rng, noise=cg.DiscreteLaplace) -> Tables:
+    """Scales vary by branch and node; some counts are exact, and some sums not measured."""
+    n = len(tree)
+    scales = rng.choice([0.3, 2.0, 9.0, 40.0], n, p=[0.1, 0.4, 0.4, 0.1])
+    scales[~tree.is_leaf & (rng.random(n) < 0.2)] = np.inf
+    exact = np.flatnonzero((rng.random(n) < 0.1) | ((tree.level == 0) & (rng.random() < 0.7)))
+    mandates = cg.consistent(tree)
+    if exact.size:
+        mandates = mandates & cg.exactly(exact.tolist())
+    return cg.condition(cg.Additive(noise(scales), tree), mandates).whole_tables
+
+
+def different_of(tables: Tables, tree: cg.Tree) -> tuple[module._Different, np.ndarray, np.ndarray]:
+    number = module._alike(tables.network.slot_class[: len(tree)].astype(np.int64), tree)
+    _, first, number = np.unique(number, return_index=True, return_inverse=True)
+    return module._different(tables, tree, first, number), first, number
+
+
+@pytest.mark.parametrize("noise", [cg.DiscreteLaplace, cg.DiscreteGaussian])
+@pytest.mark.parametrize("seed", range(20))
+def test_reaches_by_transforms_are_those_of_each_law_by_itself(seed, noise):
+    rng = np.random.default_rng(seed)
+    tree = a_tree(rng)
+    tables = even_tables(tree, rng, noise)
+    different, first, number = different_of(tables, tree)
+    laws = [module.marginal(tables, int(v)) for v in first]
+    for alpha in (0.9, 0.5, 0.1, 1e-3, 1e-8):
+        found = module._reaches_of_even(tables, different, alpha)
+        assert found is not None
+        assert found.tolist() == [module.interval_and_reach(*law, alpha)[2] for law in laws]
+    given = tables, tables.table, np.zeros(tables.lo.size), tree.is_leaf, 0.1
+    rising = np.zeros(len(tree)), np.zeros(len(tree), dtype=np.int64)
+    passed = module._laws(*given, rising, np.empty(0), even=True)[0][:, kernels.REACH]
+    assert np.array_equal(module._reaches_of_even(tables, different, 0.1)[number], passed)
+
+
+@pytest.mark.parametrize(("most", "error"), [(1, 2.0**-53), (1 << 20, 2.0**-53), (1 << 20, 1e-9)])
+@pytest.mark.parametrize("seed", range(10))
+def test_laws_by_transforms_differ_by_no_more_than_their_bound(seed, most, error, monkeypatch):
+    """One node at a time, or many; the errors of transforms as they are, or made far larger."""
+    rng = np.random.default_rng(seed)
+    tree = a_tree(rng)
+    tables = even_tables(tree, rng)
+    different, first, _ = different_of(tables, tree)
+    whole, exact = module._Down.reaches, module._spectra
+    apart, seen = [], []
+
+    def noted(down, rows, alpha):
+        shown = down._halves(different.of[rows.laws], rows.outside.shape[1])
+        for q, outside, own, off_by in zip(*rows[:2], shown, rows.off_by, strict=True):
+            half = outside * own
+            total = half[0] + 2.0 * half[1:].sum()
+            values, probabilities = module.marginal(tables, int(first[q]))
+            missing = half.size - 1 + values[0], half.size - 1 - values[-1]
+            law = np.concatenate((half[:0:-1], half)) / total
+            difference = np.abs(law - np.pad(probabilities, missing)).sum()
+            apart.append((difference, 2.0 * off_by * (own[0] + 2.0 * own[1:].sum()) / total))
+            seen.append(q)
+        return whole(down, rows, alpha)
+
+    def disturbed(halves, size):
+        spectra = exact(halves, size)
+        ways = rng.choice([-1.0, 1.0], spectra.shape) if rng.random() < 0.5 else 1.0
+        return spectra + 7.0 * np.log2(size) * error * spectra[:, :1] * ways
+
+    monkeypatch.setattr(module, "_AT_ONCE", most)
+    monkeypatch.setattr(module._Down, "reaches", noted)
+    if error > 2.0**-53:
+        monkeypatch.setattr(module, "_spectra", disturbed)
+        monkeypatch.setattr(module, "_UNIT", error)
+        monkeypatch.setattr(module, "_OFF_BY", 1.0)
+    assert module._reaches_of_even(tables, different, 0.1) is not None
+    assert sorted(seen) == list(range(first.size))
+    # rounding in the laws that these are compared with is allowed for
+    assert all(found <= 1.001 * bound + 1e-13 for found, bound in apart)
+
+
+def test_reaches_by_transforms_of_families_of_hundreds():
+    sizes = (1, 2, 3, 200, 511, 700)
+    parents = [-1, *[0] * 6, *np.repeat(np.arange(1, 7), sizes).tolist()]
+    tree = cg.Tree.from_parents(parents)
+    for scale in (0.5, 12.0):
+        mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
+        law = cg.condition(mechanism, cg.consistent(tree) & cg.exactly([0]))
+        tables = law.whole_tables
+        different, first, _ = different_of(tables, tree)
+        laws = [module.marginal(tables, int(v)) for v in first]
+        found = module._reaches_of_even(tables, different, 0.1)
+        assert found.tolist() == [module.interval_and_reach(*law, 0.1)[2] for law in laws]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_period_moves_next_to_nothing_into_a_window(seed):
+    rng = np.random.default_rng(seed)
+    tree = a_tree(rng)
+    tables = even_tables(tree, rng)
+    different, _, _ = different_of(tables, tree)
+    lengths = module._lengths(tables, different)
+    for q in np.flatnonzero(np.diff(different.begins)):
+        law, widest = np.ones(1), 0
+        for child in range(*different.begins[q : q + 2]):
+            of = tables.of_class(int(different.of[child]))
+            widest = max(widest, of.size // 2)
+            for _ in range(different.times[child]):
+                law = np.convolve(law, of / of.sum())
+        window = int(tables.hi[different.of[q]]) + widest
+        assert lengths[q] > 2 * max(int(tables.hi[different.of[q]]), widest)
+        beyond = np.abs(np.arange(law.size) - law.size // 2) >= lengths[q] - window
+        assert law[beyond].sum() <= module._BEYOND
+    assert not lengths[np.diff(different.begins) == 0].any()
+
+
+def test_transforms_are_for_wide_laws_of_large_families():
+    parents = [-1, *[0] * 90, *np.repeat(np.arange(1, 91), np.arange(1, 91)).tolist()]
+    tree = cg.Tree.from_parents(parents)
+    for scale, varied, pay in ((0.5, 0.0, False), (40.0, 0.0, True), (0.5, 0.1, False)):
+        scales = scale + varied * np.arange(len(tree)) / len(tree)
+        law = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), cg.consistent(tree))
+        different, _, _ = different_of(law.whole_tables, tree)
+        assert module._transforms_pay(law.whole_tables, tree, different) == pay
+
+
+@pytest.mark.parametrize("name", ["_OFF_BY", "_OF_FAMILY", "_OF_ALL"])
+def test_laws_that_transforms_cannot_give_are_summed_term_by_term(name, monkeypatch):
+    rng = np.random.default_rng(3)
+    tree = a_tree(rng)
+    tables = even_tables(tree, rng)
+    monkeypatch.setattr(module, "_FEW", 0)
+    monkeypatch.setattr(module, "_transforms_pay", lambda *_: True)
+    before = module.reaches(tables, tree, 0.1)
+    monkeypatch.setattr(module, name, 0.0)
+    assert module._reaches_of_even(tables, different_of(tables, tree)[0], 0.1) is None
+    assert np.array_equal(module.reaches(tables, tree, 0.1), before)
+
+
 def test_laws_that_bounds_cut_are_not_even():
     rng = np.random.default_rng(5)
     assert not module._is_even(messages_of(a_tree(rng), rng).cut)

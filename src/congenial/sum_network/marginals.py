@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +23,20 @@ from congenial.types import BoolArray, FloatArray, IntArray
 _FEW = 64
 # Largest share of an entry of an even table by which rounding may change it.
 _EVEN = 1e-11
+# Most entries of spectra that are transformed at once, of those of one family, and of the bounds
+# from which the lengths of transforms follow.
+_AT_ONCE, _OF_FAMILY, _OF_ALL = 1 << 20, 1 << 22, 1 << 25
+# Largest total variation that transforms may cost a law: half of the `TIE` that a reach has to
+# spare.
+_OFF_BY = 0.5 * kernels.TIE
+# Mass of a sum that may fall on wrong values because transforms are periodic, and the number of
+# exponents of the bound on that mass. Largest exponent times value: exp(700) is a double.
+_BEYOND, _EXPONENTS, _STEEPEST = 1e-15, 16, 700.0
+# Nanoseconds of processor time, measured: transforms take so long for each entry, each law and each
+# level, and sums term by term for each product and each node.
+_PER_ENTRY, _PER_LAW, _PER_LEVEL = 50.0, 2e4, 3e5
+_PER_PRODUCT, _PER_NODE = 0.25, 300.0
+_UNIT = 2.0**-53
 _NO_NUMBERS = np.zeros(0, dtype=np.int64)
 
 
@@ -42,37 +58,267 @@ class Summaries(NamedTuple):
 def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     """Return the reach of every node of a tree, see `Summaries`.
 
-    The reach of each different law is computed once. A few laws are computed one by one with
-    transforms, many by one pass down to them, which needs no transforms. The error of the tables
-    is taken from `alpha`.
+    The reach of each different law is computed once. A few laws are computed one by one, many by
+    one pass down to them: by transforms if laws are even and wide, otherwise term by term. The
+    error of the tables is taken from `alpha`.
     """
     n, alpha = len(tree), max(alpha - tables.error, 0.0)
     number = _alike(tables.network.slot_class[:n].astype(np.int64), tree)
     _, different, number = np.unique(number, return_index=True, return_inverse=True)
-    if different.size > _FEW:
-        own = tables.table, np.zeros(tables.lo.size)
-        rising = np.zeros(n), np.zeros(n, dtype=np.int64)
-        even = _is_even(tables)
-        none = np.empty(0)
-        found = _laws(tables, *own, tree.is_leaf, alpha, rising, none, number, even=even)[0]
-        return np.rint(found[:, kernels.REACH]).astype(np.int64)
-    laws = (marginal(tables, int(v)) for v in different)
-    return np.array([interval_and_reach(*law, alpha)[2] for law in laws], dtype=np.int64)[number]
+    if different.size <= _FEW:
+        laws = (marginal(tables, int(v)) for v in different)
+        found = [interval_and_reach(*law, alpha)[2] for law in laws]
+        return np.array(found, dtype=np.int64)[number]
+    even = _is_even(tables)
+    if even:
+        listed = _different(tables, tree, different, number)
+        if _transforms_pay(tables, tree, listed):
+            each = _reaches_of_even(tables, listed, alpha)
+            if each is not None:
+                return each[number]
+    own = tables.table, np.zeros(tables.lo.size)
+    rising = np.zeros(n), np.zeros(n, dtype=np.int64)
+    none = np.empty(0)
+    summed = _laws(tables, *own, tree.is_leaf, alpha, rising, none, number, even=even)[0]
+    return np.rint(summed[:, kernels.REACH]).astype(np.int64)
+
+
+class _Different(NamedTuple):
+    """The different laws of a tree's nodes, from the root down.
+
+    Children of one class have one law if their parents have one law.
+    """
+
+    of: IntArray  # shape (k,): Class of the nodes that have the law.
+    above: IntArray  # shape (k,): Law of their parents, ascending; -1 at the root.
+    times: IntArray  # shape (k,): How many children of one parent have the law.
+    begins: IntArray  # shape (k + 1,): Where the laws of the children of each law's nodes begin.
+
+
+class _Rows(NamedTuple):
+    """Messages from above, a row for each of some laws."""
+
+    laws: IntArray  # shape (r,)
+    outside: FloatArray  # shape (r, w): Entries from 0 on; 1 at 0, and 0 beyond the window.
+    off_by: FloatArray  # shape (r,): Bound on the error of the entries.
+
+
+def _different(tables: Tables, tree: Tree, first: IntArray, number: IntArray) -> _Different:
+    """List the different laws; `first` has a node of each, `number` the law of each node."""
+    above = np.where(tree.parents[first] < 0, -1, number[tree.parents[first]])
+    listed = np.zeros(number.size, dtype=np.bool_)
+    listed[first] = True
+    counted = (tree.parents < 0) | listed[tree.parents]
+    times = np.bincount(number[counted], minlength=first.size)
+    of = tables.network.slot_class[first].astype(np.int64)
+    return _Different(of, above, times, np.searchsorted(above, np.arange(first.size + 1)))
+
+
+def _transforms_pay(tables: Tables, tree: Tree, different: _Different) -> bool:
+    """Whether `_reaches_of_even` is likely to take less time than sums term by term."""
+    hi, counts = tables.hi[different.of] + 1.0, np.diff(different.begins)
+    parents = np.flatnonzero(counts)
+    starts, counts = different.begins[parents], counts[parents]
+    own, widest = hi[parents], np.maximum.reduceat(hi, starts)
+    # a sum is taken apart by one convolution for each halving of like parts, two for other parts
+    sums = 2.0 * (counts - 1) + np.add.reduceat(np.log2(different.times), starts)
+    each = _PER_PRODUCT * float(sums @ (2.0 * own * widest)) + _PER_NODE * len(tree)
+    entries = float((counts + 1.0) @ (2.5 * (own + widest)))
+    fixed = _PER_LAW * different.of.size + _PER_LEVEL * tree.depth
+    return _PER_ENTRY * entries + fixed < each
+
+
+def _reaches_of_even(tables: Tables, different: _Different, alpha: float) -> IntArray | None:
+    """Return the reach of each different law, shape (k,), by transforms, if all tables are even.
+
+    The message to a child is that to its parent, times the parent's own weight, convolved with the
+    tables of the child's siblings. The transform of this convolution is a product. All messages are
+    largest at 0, so an absolute error of an entry is small beside the total of a law. Returns None
+    if a family has too many different members, or if the bound on the errors is too large.
+    """
+    size, sizes = different.of.size, np.diff(different.begins)
+    inner = different.of[sizes > 0]
+    if size * _EXPONENTS > _OF_ALL or not (tables.network.ctype[inner] == PRODUCT).all():
+        return None
+    down = _Down(tables, different, _lengths(tables, different))
+    if (sizes * (down.length // 2 + 1)).max() > _OF_FAMILY:
+        return None
+    out, roots = np.zeros(size, dtype=np.int64), np.flatnonzero(different.above < 0)
+    most = tables.hi[different.of[roots]]
+    outside = (np.arange(int(most.max()) + 1) <= most[:, None]).astype(np.float64)
+    stack = [iter([_Rows(roots, outside, np.zeros(roots.size))])]
+    while stack:
+        rows = next(stack[-1], None)
+        if rows is None:
+            stack.pop()
+            continue
+        out[rows.laws], off_by = down.reaches(rows, alpha)
+        if not off_by <= _OFF_BY:
+            return None
+        stack.append(down.below(rows))
+    return out
+
+
+def _lengths(tables: Tables, different: _Different) -> IntArray:
+    """Return the lengths of the transforms for the children of each law's nodes; 0 without any.
+
+    The convolution of all children has at most `_BEYOND` of its mass where the period would move
+    it into a window. Markov's inequality for cosh(t x) bounds that mass (Chernoff 1952).
+    """
+    hi, members = tables.hi, different.of
+    out, parents = np.zeros(members.size, dtype=np.int64), np.flatnonzero(np.diff(different.begins))
+    if not parents.size:
+        return out
+    starts, times = different.begins[parents], different.times.astype(np.float64)
+    used, place = np.unique(members, return_inverse=True)
+    wholes = [np.append(half[0], 2.0 * half[1:]) for half in (_half(tables, c) for c in used)]
+    wholes = [whole / whole.sum() for whole in wholes]
+    values = np.arange(max(whole.size for whole in wholes), dtype=np.float64)
+    variance = np.array([whole @ values[: whole.size] ** 2 for whole in wholes])
+    # the first law is the root's, which is nobody's child
+    joint = np.add.reduceat(times * variance[place], starts)
+    spans = np.zeros(parents.size)
+    if joint.any():
+        # a normal law of variance v would have its best exponent at some standard deviations over v
+        least, most = 4.0 / np.sqrt([joint.max(), variance[variance > 0.0].min()])
+        steepest = _STEEPEST / values[-1]
+        exponents = np.geomspace(min(least, steepest), min(most, steepest), _EXPONENTS)
+        growth = np.cosh(exponents[:, None] * values)
+        logs = np.array([np.log(growth[:, : whole.size] @ whole) for whole in wholes])
+        joint = np.add.reduceat(times[:, None] * logs[place], starts)
+        spans = ((joint - np.log(0.5 * _BEYOND)) / exponents).min(axis=1)
+    widest, own = np.maximum.reduceat(hi[members], starts), hi[members[parents]]
+    # a period is longer than a window, too
+    least = np.maximum(own + widest + spans, 2.0 * np.maximum(own, widest)) + 16.0
+    power = 2.0 ** np.ceil(np.log2(least))
+    # multiples of 5 and 3 are transformed as fast
+    out[parents] = (
+        np.select([least <= 0.625 * power, least <= 0.75 * power], [0.625, 0.75], 1.0) * power
+    )
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Down:
+    """The way down the different laws of even tables, see `_reaches_of_even`."""
+
+    tables: Tables
+    different: _Different
+    length: IntArray  # shape (k,): Of the transforms for children, see `_lengths`.
+
+    def reaches(self, rows: _Rows, alpha: float) -> tuple[IntArray, float]:
+        """Return the reach of the law of each row, and the largest error bound of these laws."""
+        of = self.different.of[rows.laws]
+        own = self._halves(of, rows.outside.shape[1])
+        law = rows.outside * own
+        law[:, 1:] *= 2.0
+        inside = np.cumsum(law, axis=1)
+        total = inside[:, -1]
+        shown = 2.0 * own.sum(axis=1) - own[:, 0]
+        off_by = float((rows.off_by * shown / total).max())  # no total is 0: entries at 0 are not
+        found = inside >= ((1.0 - alpha + kernels.TIE) * total)[:, None]
+        return np.where(found.any(axis=1), found.argmax(axis=1), self.tables.hi[of]), off_by
+
+    def below(self, rows: _Rows) -> Iterator[_Rows]:
+        """Yield the messages to the children of the nodes of some rows."""
+        length = self.length[rows.laws]
+        counts = np.diff(self.different.begins)[rows.laws] + 1
+        for size in np.unique(length[length > 0]).tolist():
+            at = np.flatnonzero(length == size)
+            batch = np.cumsum(counts[at]) * size // _AT_ONCE
+            for part in np.split(at, np.flatnonzero(np.diff(batch)) + 1):
+                few = _Rows(rows.laws[part], rows.outside[part], rows.off_by[part])
+                yield self._children(few, size)
+
+    def _children(self, rows: _Rows, size: int) -> _Rows:
+        """Return the messages to all children of some nodes, by transforms of one size."""
+        network, hi, different = self.tables.network, self.tables.hi, self.different
+        of = different.of[rows.laws]
+        own = self._halves(network.left[of].astype(np.int64), int(hi[of].max()) + 1)
+        around = _spectra(rows.outside[:, : own.shape[1]] * own, size)
+        # nodes with sums of one class have children of the same classes
+        _, known, family = np.unique(network.right[of], return_index=True, return_inverse=True)
+        laws = [np.arange(*different.begins[q : q + 2]) for q in rows.laws]
+        classes = np.unique(np.concatenate([different.of[laws[row]] for row in known]))
+        parts = _spectra(self._halves(classes, int(hi[classes].max()) + 1), size)
+        parts /= parts[:, :1]  # the first entry is the sum of all values
+        siblings = []
+        for row in known:
+            here = np.searchsorted(classes, different.of[laws[row]])
+            siblings.append(_others(parts[here], different.times[laws[row]]))
+        spectra = np.concatenate([around[row] * siblings[at] for row, at in enumerate(family)])
+        children = np.concatenate(laws)
+        most = hi[different.of[children]]
+        outside = np.fft.irfft(spectra, size)[:, : int(most.max()) + 1]
+        peak = outside[:, 0].copy()
+        # An entry of a transform is off by `unit` times the sum of the sizes it adds up. So spectra
+        # of siblings, at most 1 in size, are off by `unit` each. A product of k of these is off by
+        # 2 k `unit` times itself for the factors above 1/2, and by `unit` for all others.
+        owner = np.repeat(np.arange(of.size), [at.size for at in laws])
+        shown, total = 2.0 * own.sum(axis=1) - own[:, 0], around[:, 0]
+        mean = np.concatenate([_mean_size(siblings[at], size) for at in family])
+        number = np.array([different.times[at].sum() for at in laws], dtype=np.float64)
+        unit = 7.0 * np.log2(size) * _UNIT
+        off_by = rows.off_by[owner] * np.minimum(shown[owner] * mean, 1.0)
+        off_by += unit * (2.0 * number[owner] + 2.0) * _mean_size(spectra, size)
+        off_by += unit * (_mean_size(around, size)[owner] + total[owner] * mean)
+        off_by += _BEYOND * total[owner]
+        off_by[~(peak > 0.0)] = np.inf
+        peak = np.maximum(peak, 1e-300)
+        off_by /= peak
+        outside = np.maximum(outside, 0.0) / peak[:, None]
+        outside[:, 0] = 1.0
+        outside[np.arange(outside.shape[1]) > most[:, None]] = 0.0
+        return _Rows(children, outside, off_by)
+
+    def _halves(self, classes: IntArray, width: int) -> FloatArray:
+        """Return the first entries of the tables of classes from 0 on, a row for each, or 0."""
+        some, place = np.unique(classes, return_inverse=True)
+        out = np.zeros((some.size, width))
+        for row, c in zip(out, some.tolist(), strict=True):
+            half = _half(self.tables, c)[:width]
+            row[: half.size] = half
+        return out[place]
+
+
+def _half(tables: Tables, c: int) -> FloatArray:
+    """Return the entries of an even table from 0 on, a view."""
+    begin = int(tables.offset[c] + tables.hi[c])
+    return tables.table[begin : begin + int(tables.hi[c]) + 1]
+
+
+def _spectra(halves: FloatArray, size: int) -> FloatArray:
+    """Return the transforms of even rows, whose entries from 0 on are given; they are real."""
+    rows, width = halves.shape
+    whole = np.zeros((rows, size))
+    whole[:, :width] = halves
+    whole[:, size - width + 1 :] = halves[:, :0:-1]
+    return np.ascontiguousarray(np.fft.rfft(whole).real)
+
+
+def _others(parts: FloatArray, times: IntArray) -> FloatArray:
+    """Return the product of all rows, each as many times as stated, without one of each row."""
+    out, power, left = np.ones_like(parts), parts, times - 1
+    while left.any():
+        odd = left % 2 == 1
+        out[odd] *= power[odd]
+        left = left // 2
+        power = power * power
+    if len(parts) > 1:
+        whole = out * parts
+        out[1:] *= np.cumprod(whole[:-1], axis=0)
+        out[:-1] *= np.cumprod(whole[:0:-1], axis=0)[::-1]
+    return out
+
+
+def _mean_size(spectra: FloatArray, size: int) -> FloatArray:
+    """Return at least the mean size of the entries of whole spectra, whose halves are given."""
+    return np.asarray(2.0 * np.abs(spectra).sum(axis=1) / size)
 
 
 def _is_even(tables: Tables) -> bool:
     """Whether no table changes if the signs of all values do, up to rounding."""
-    lo, hi, offset = tables.windows
-    used = np.flatnonzero(lo <= hi)
-    if (lo[used] != -hi[used]).any():
-        return False
-    width = 2 * hi[used] + 1
-    begin = np.repeat(np.cumsum(width) - width, width)
-    ahead = np.arange(begin.size) - begin
-    start = np.repeat(offset[used], width)
-    one = tables.table[start + ahead]
-    other = tables.table[start + np.repeat(2 * hi[used], width) - ahead]
-    return bool((np.abs(one - other) <= _EVEN * np.maximum(one, other)).all())
+    return bool(kernels.is_even(tables.windows, tables.table, _EVEN))
 
 
 def _alike(slot_class: IntArray, tree: Tree) -> IntArray:

@@ -83,6 +83,23 @@ def _farthest(own, hi, cut):
     return m
 
 
+@njit()
+def is_even(windows, table, apart):
+    """Whether each table is the same read from its other end, up to a share `apart` of entries."""
+    lo, hi, offset = windows
+    for c in range(lo.size):
+        if lo[c] > hi[c]:
+            continue
+        if lo[c] != -hi[c]:
+            return False
+        middle = offset[c] + hi[c]
+        for k in range(1, hi[c] + 1):
+            one, other = table[middle - k], table[middle + k]
+            if not abs(one - other) <= apart * max(one, other):
+                return False
+    return True
+
+
 @njit(inner=True)
 def digamma(x):
     """Derivative of log Gamma at x > 0 (DLMF 5.5.2 up to 10, then 5.11.2)."""
