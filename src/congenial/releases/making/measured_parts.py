@@ -43,9 +43,13 @@ class PartValues:
         """Return what keeps values of parts, shape (nodes,); their number is in `nodes`."""
 
         def store(part: TreePiece, z: FloatArray) -> None:
-            np.savez(self._of(kind, int(part.nodes[0])), values=z)
+            self.keep(kind, int(part.nodes[0]), z)
 
         return store
+
+    def keep(self, kind: str, number: int, values: FloatArray) -> None:
+        """Keep values of a part, shape (nodes,)."""
+        np.savez(self._of(kind, number), values=values)
 
     def values(self, kind: str, number: int) -> FloatArray:
         """Return values of a part that are kept."""
