@@ -109,7 +109,7 @@ def failing(directory, level=None):
 
 
 def test_measurements_of_another_part_change_the_closest_counts(city, ways):
-    zones = [row for row in cg.read_release(city).to_pandas()["zone"].dropna()]
+    zones = list(cg.read_release(city).to_pandas()["zone"].dropna())
     shifted(city, files.MEASUREMENTS, "measurement", {zones[0]: 60})
     whole = verify(city)
     assert failing(city, "borough") == [check.name for check in whole if not check.passed]

@@ -26,6 +26,7 @@ from congenial.domain.names import Names
 from congenial.domain.tree import Path as TreePath
 from congenial.domain.tree import Tree
 from congenial.errors import CongenialError, PlanError, ReleaseError
+from congenial.imaging.part_values import PartValues
 from congenial.imaging.top_down import TopDown
 from congenial.plan.cut import Cut, check_single, cut_at
 from congenial.plan.plan import Plan
@@ -34,7 +35,6 @@ from congenial.releases.accuracy import IN_PARTS, Margins, margins_in_parts
 from congenial.releases.certificate import Certificate
 from congenial.releases.file_table import FileTable
 from congenial.releases.intervals import StatedAccuracy, by_margins
-from congenial.releases.making.measured_parts import PartValues
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.part_models import (
     PartFacts,

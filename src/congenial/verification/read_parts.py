@@ -19,11 +19,11 @@ from congenial.errors import CongenialError
 from congenial.imaging.closest_in_parts import ClosestPoint
 from congenial.imaging.following import equal_costs
 from congenial.imaging.noisy import precision
+from congenial.imaging.part_values import PartValues, noisy_piece
 from congenial.imaging.solvers.part_curves import TreePiece, solve_parts
 from congenial.noise.additive import Additive
 from congenial.noise.law import find_law, too_far_from_zero
 from congenial.randomness import seeded
-from congenial.releases.making.measured_parts import PartValues, piece_of
 from congenial.releases.model import Model
 from congenial.releases.part_models import below_model
 from congenial.types import BoolArray, FloatArray, IntArray
@@ -71,7 +71,7 @@ class ReadParts:
         tree, measured = self.kept.measured(number)
         exact = tree.roots if self.over.determined[self.roots[number]] else tree.roots[:0]
         model = below_model(self.over.plan, self._below, tree, exact)
-        return piece_of(model, measured, self._most, np.array([number]))
+        return self._noisy(model, measured, np.array([number]))
 
     def follow(self, counts: int) -> bool | None:
         """Decide whether the release could have been made, as `imaging.following.follows`.
@@ -79,7 +79,7 @@ class ReadParts:
         `counts` is the number of all counts. Returns None if no table follows from the
         measurements; then the release must be read at once, for the reason.
         """
-        top = piece_of(self.over, self.y, self._most, np.arange(self.y.size))
+        top = self._noisy(self.over, self.y, np.arange(self.y.size))
         costs = np.zeros(2)
 
         def add(made: FloatArray, released: FloatArray | IntArray, nearest: FloatArray) -> None:
@@ -101,7 +101,11 @@ class ReadParts:
             add(closest.rounded(z, largest, compare, seeded(SEED).bits), self.values, z)
         except CongenialError:
             return None
-        return equal_costs(costs[0], costs[1], counts, largest)
+        return equal_costs(float(costs[0]), float(costs[1]), counts, largest)
+
+    def _noisy(self, model: Model, measured: IntArray, nodes: IntArray) -> TreePiece:
+        tree = cast(Tree, model.domain)
+        return noisy_piece(tree, model.mechanism, model.resolved, measured, self._most, nodes)
 
     @cached_property
     def _below(self) -> FloatArray:
