@@ -62,8 +62,8 @@ _WEIGHT_UNITS = 1.0 + 2.0**-7
 SUM_UNITS = 5.0 + 2.0**-8
 # Share of the remaining error that uncompensated sums may spend, beside truncation.
 _PLAIN = 0.35
-# First width of windows, as a factor, and that of a network with more classes than the third number.
-# Its first filling would truncate too much, and costs more than half of a sufficient one.
+# First width of windows, as a factor; the second is that of a network with more classes than the
+# third number. A first filling would truncate too much, and costs more than half of the next one.
 _FIRST, _FIRST_OF_MANY, _MANY_CLASSES = 1.04, 1.65, 1 << 18
 # Most entries of a narrow part: it is convolved term by term, however wide the other part is.
 _NARROW = 64
