@@ -127,6 +127,30 @@ def test_bounds_that_windows_do_not_reach_are_left_out_and_others_hold(near, mon
         assert (-used.lo[np.isfinite(used.lo)]).max() < 150
 
 
+def test_networks_of_many_classes_begin_with_wider_windows_and_have_the_same_law(monkeypatch):
+    rng = np.random.default_rng(3)
+    tree = cg.Tree.from_parents([-1, *[0] * 6, *np.repeat(np.arange(1, 7), 5)])
+    mechanism = cg.Additive(cg.DiscreteLaplace(3.0), tree)
+    x = tree.roll_up(rng.poisson(2.0, 30))
+    known = cg.consistent(tree) & cg.nonnegative()
+    laws = []
+    for most in (exact._MANY_CLASSES, 0):
+        monkeypatch.setattr(exact, "_MANY_CLASSES", most)
+        laws.append(cg.posterior(mechanism.sample(x, rng=cg.seeded(1)), mechanism, known))
+        laws[-1].summary()
+        assert laws[-1].error_bound < 1e-9
+    one, other = (law._law.draw_tables[0] for law in laws)
+    assert other.table.size > 1.2 * one.table.size
+    for v in (0, 1, 7):
+        (values, p), (others, q) = (law.marginal(v) for law in laws)
+        shared = np.isin(values, others), np.isin(others, values)
+        assert np.abs(p[shared[0]] - q[shared[1]]).max() < 1e-10
+    # wider windows that do not fit in memory are not tried
+    monkeypatch.setattr(exact, "_MEMORY_LIMIT", one.table.size)
+    narrow = cg.posterior(laws[0].problem.y, mechanism, known)
+    assert narrow._law.draw_tables[0].table.size == one.table.size
+
+
 def test_windows_are_not_widened_for_errors_of_transforms():
     # 200,401 nodes at epsilon 0.01: this was refused after twelve fillings
     tree = cg.Tree.from_parents([-1, *[0] * 200, *(1 + np.arange(200_000) // 1000)])

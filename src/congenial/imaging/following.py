@@ -68,5 +68,12 @@ def _as_close(
     weight: FloatArray, target: FloatArray, one: npt.ArrayLike, other: npt.ArrayLike
 ) -> bool:
     cost = [float((weight * np.abs(np.asarray(z) - target)).sum()) for z in (one, other)]
-    # differences below the grid of `tie_grid` are ties
-    return abs(cost[0] - cost[1]) <= 2.0 * target.size * tie_grid(target)
+    return equal_costs(cost[0], cost[1], target.size, float(np.abs(target).max(initial=0.0)))
+
+
+def equal_costs(one: float, other: float, counts: int, largest: float) -> bool:
+    """Whether two results, whose distances from the closest point are given, differ by ties only.
+
+    `largest` is the largest number of the closest point. Differences below `tie_grid` are ties.
+    """
+    return abs(one - other) <= 2.0 * counts * tie_grid(np.array([largest]))

@@ -392,8 +392,7 @@ class Posterior:
         alpha : float
         size : int
             Draws; the probability has a standard error of ``sqrt(alpha * (1 - alpha) / size)``.
-            If all nodes would have over 2^28 values, the sum's nodes are drawn without the others,
-            unless the prior is a `DirichletTree`.
+            If all nodes would have over 2^28 values, the sum's nodes are drawn without the others.
         rng : Randomness, optional
         """
         checked_alpha(alpha)
@@ -508,9 +507,9 @@ class Posterior:
 
     def _sums_alone(self, at: list[int], size: int, rng: Randomness | None) -> IntArray | None:
         """Draw the sum of some of very many nodes without all others; None if all are drawn."""
-        law = self._law
-        if checked_size(size) * self.n <= MANY_VALUES or not isinstance(law, NetworkLaw):
+        if checked_size(size) * self.n <= MANY_VALUES:
             return None
+        law = self._law
         nodes, times = np.unique(at, return_counts=True)
         draw = law.draws_of(nodes)
         if draw is None:

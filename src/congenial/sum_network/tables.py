@@ -62,6 +62,9 @@ _WEIGHT_UNITS = 1.0 + 2.0**-7
 SUM_UNITS = 5.0 + 2.0**-8
 # Share of the remaining error that uncompensated sums may spend, beside truncation.
 _PLAIN = 0.35
+# First width of windows, as a factor; the second is that of a network with more classes than the
+# third number. A first filling would truncate too much, and costs more than half of the next one.
+_FIRST, _FIRST_OF_MANY, _MANY_CLASSES = 1.04, 1.65, 1 << 18
 # Most entries of a narrow part: it is convolved term by term, however wide the other part is.
 _NARROW = 64
 _MISSED = (
@@ -229,10 +232,14 @@ def _widen_until_certified(
     if sent:  # the networks that receive the message need the rest
         wanted = max(network.share * (limit - rounding), 0.0)
     spare = _PLAIN * (limit - rounding) if loose else 0.0
-    generous, last, inside = 1.04, np.inf, place_received(network, place)
+    first = _FIRST if loose or network.ctype.size <= _MANY_CLASSES else _FIRST_OF_MANY
+    generous, last, inside = first, np.inf, place_received(network, place)
     for _ in range(12):
         asked = min(_placed(network.links) * wanted, 0.5)
         lo, hi = windows(network, inside, cut=asked, generous=generous)
+        if generous == _FIRST_OF_MANY and int((hi - lo + 1).sum()) > _room(network):
+            generous = _FIRST  # which may be wide enough
+            continue
         if not fits(lo, hi):
             return None
         for c, given in network.received.items():
@@ -258,6 +265,11 @@ def _widen_until_certified(
     raise NumericalError(_MISSED)
 
 
+def _room(network: Network) -> int:
+    """Return the most entries of all tables."""
+    return _MEMORY_LIMIT if network.room is None else network.room
+
+
 def _least_rounding(network: Network) -> float:
     """Total variation that rounding costs with any windows, see `_fill`."""
     # a composition splits a sum upwards, one downwards, or both
@@ -281,7 +293,7 @@ def _fill(
     """
     width = windows[1] - windows[0] + 1
     total = int(width.sum())
-    limit = _MEMORY_LIMIT if network.room is None else network.room
+    limit = _room(network)
     if total > limit:
         raise UnsupportedError(
             f"the exact sampler needs {total * 10 / 2**30:.1f} GiB of tables, and the limit is "

@@ -3,7 +3,8 @@
 The rows of a release are in depth-first order: each node comes before those below it. So the rows
 below a node of some level lie together, and are read together. TopDown goes down from the root, so
 the counts down to the level, the top, follow from the measurements there. The counts of a part
-follow from the released count above them. Counts that were conditioned in parts follow from
+follow from the released count above them. Images follow from the measurements of all
+parts, which wait in files (`read_parts`). Counts that were conditioned in parts follow from
 nothing, and have no intervals. The claims of the release are worked out on the small tree of
 `releases.part_models`.
 """
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from operator import add
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import cast
 
 import numpy as np
@@ -24,6 +26,7 @@ from congenial.domain.names import Names
 from congenial.domain.tree import Path as TreePath
 from congenial.domain.tree import Tree
 from congenial.errors import CongenialError, PlanError, ReleaseError
+from congenial.imaging.part_values import PartValues
 from congenial.imaging.top_down import TopDown
 from congenial.plan.cut import Cut, check_single, cut_at
 from congenial.plan.plan import Plan
@@ -67,10 +70,12 @@ from congenial.verification.pieces import (
     check_noise,
     check_stamp,
     good_intervals,
+    judged_image,
     plain,
     same_intervals,
     specified,
 )
+from congenial.verification.read_parts import ReadParts
 
 # Rows that are read at a time, unless one part has more: a million take 0.3 GB. A release of twice
 # as many is read in parts.
@@ -138,8 +143,6 @@ def read_in_parts(
     """
     cuts = [cut_at(plan, level)] if level is not None else _cuts(certificate, plan)
     at_once = plan.method.name == "conditioning" and certificate.accuracy.basis != IN_PARTS
-    # the closest counts of a part depend on the measurements of all others
-    at_once = at_once or plan.method.name == "imaging"
     if not cuts or at_once or certificate.prior is not None:
         return None
     own = own_columns(certificate, plan)
@@ -151,7 +154,8 @@ def read_in_parts(
             raise other_nodes()
         try:
             cut = _chosen(tables[files.TABLE], cuts, forced=level is not None)
-            return _Reading.of(place, certificate, cut, tables).read()
+            aside = Path(stack.enter_context(TemporaryDirectory(prefix="verify-")))
+            return _Reading.of(place, certificate, cut, tables).read(aside)
         except _AtOnceError:
             return None
 
@@ -279,8 +283,8 @@ class _Reading:
             place, certificate, cut, tables, top, numbers, rows, model, over, lonely, specification
         )
 
-    def read(self) -> ReadInParts:
-        """Read and check all rows."""
+    def read(self, aside: Path) -> ReadInParts:
+        """Read and check all rows; numbers of parts that are needed again wait in a directory."""
         plan, cut = self.cut.plan, self.cut
         every, known = np.ones(len(self.top), dtype=np.bool_), margins_in_parts(self.over)
         piece = Piece(
@@ -294,7 +298,14 @@ class _Reading:
             bounded=True,
         )
         found, facts = [plain(piece)], list[PartFacts]()
-        checks = [self._checks(piece, self.over, self.over, known)]
+        # an image follows from the measurements of all parts
+        imaged = plan.method.name == "imaging" and piece.measured is not None
+        roots = np.flatnonzero(self.top.level == cut.depth)
+        waiting = None
+        if imaged:
+            numbers = piece.y, piece.values
+            waiting = ReadParts(self.over, self.scales, roots, *numbers, PartValues(aside))
+        checks = [self._checks(piece, self.over, None if imaged else self.over, known)]
         for name, table in self.tables.items():
             header = [files.header_of(table.columns)]
             self.lines[name[0]] = files.matched(self.place / name[0], 0, header)
@@ -307,9 +318,19 @@ class _Reading:
                 if found[-1].short:
                     raise _AtOnceError
                 forest = cast(Tree, piece.domain)
-                image = below_model(cut.plan, self.scales, forest, forest.roots)
+                image = None
+                if waiting is not None:
+                    waiting.keep(piece, int(np.searchsorted(roots, self._cut_nodes(begin, end)[0])))
+                else:
+                    image = below_model(cut.plan, self.scales, forest, forest.roots)
                 checks.append(self._checks(piece, below, image, margins))
                 facts.append(self._facts(begin, end, forest, margins))
+        if waiting is not None and all(noise.passed for noise, *_ in checks):
+            follow = waiting.follow(sum(each.counts for each in found))
+            if follow is None:
+                raise _AtOnceError
+            image_of_all = judged_image(follow=follow)
+            checks = [(noise, image_of_all, *others) for noise, _, *others in checks]
         compared = [self._compared(name, table) for name, table in self.tables.items()]
         worst = self.specification.guarantee.worst_neighbours
         levels = levels_of_all(plan, self.top.level, known.margin, facts)
@@ -393,9 +414,12 @@ class _Reading:
         return np.asarray(nodes[(nodes >= first) & (nodes < last)])
 
     def _checks(
-        self, piece: Piece, model: Model, image: Model, known: Margins
+        self, piece: Piece, model: Model, image: Model | None, known: Margins
     ) -> tuple[Check, ...]:
-        """Check a piece by its model; `image` is the one by which its counts were made."""
+        """Check a piece by its model.
+
+        `image` is the model by which TopDown made its counts; None if they are checked elsewhere.
+        """
         measured = None if piece.measured is None else piece.y
         found = by_margins(model, known, piece.values, measured)
         ends = Check(INTERVALS, True, good_intervals(known.basis.source))
@@ -406,7 +430,8 @@ class _Reading:
         stamp = check_stamp(self.place, self.certificate, pinned, piece)
         noise = follow = ends
         if measured is not None:
-            noise = check_noise(model, piece)
+            follow = noise = check_noise(model, piece)
+        if measured is not None and image is not None:
             # the released counts of cut nodes were given when those below were drawn
             y = np.where(piece.own, measured, piece.values)
             engine = TopDown(image.mechanism, image.resolved)

@@ -222,6 +222,11 @@ def check_image(engine: Imaged | TopDown, y: IntArray, values: IntArray) -> Chec
         follow = follows(engine, y, values, seeded(SEED))
     except CongenialError as error:
         return Check(FOLLOWS, False, f"no table follows from the measurements: {error}")
+    return judged_image(follow=follow)
+
+
+def judged_image(*, follow: bool) -> Check:
+    """Say whether an image of measurements may be the counts."""
     good = "the method makes this table, apart from ties broken at random"
     return judged(FOLLOWS, follow, good, "the method makes another table")
 

@@ -175,3 +175,48 @@ def test_a_leaf_that_its_family_draws_to_zero_keeps_its_low_counts():
     prior = cg.inference.DirichletTree([1.0, 55.0, 20.0, 3.0])
     center = np.where(tree.is_leaf, known.estimate(), 160.0)
     assert split_law(known, prior, center, 34.0).laws(kept=True).error < 1e-10
+
+
+@for_each_seed(100)
+def test_some_nodes_drawn_alone_have_their_law(seed):
+    case = random_case(seed)
+    if not case.listed:
+        return
+    prior = cg.inference.DirichletTree(case.alpha, case.odds)
+    law = verified_law(evidence_of(pose(*case.given, nonnegative_leaves=True)), prior)
+    every = np.random.default_rng(seed).permutation(len(case.tree))
+    # the same words give the same draw of all nodes, in any order
+    one, other = law.draws_of(every)(1, cg.seeded(seed)), law.sample(1, cg.seeded(seed))
+    assert np.array_equal(one, other[:, every])
+    some = every[: 1 + seed % (every.size - 1)]
+    drawn = law.draws_of(some)(4_000, cg.seeded(seed)) @ np.arange(1, some.size + 1)
+    total = case.counts[:, some] @ np.arange(1, some.size + 1)
+    mean = case.probability @ total
+    deviation = np.sqrt(case.probability @ (total - mean) ** 2)
+    assert abs(drawn.mean() - mean) <= 5.0 * deviation / np.sqrt(drawn.size) + 1e-9
+    # 4% wider would show
+    if deviation > 1.0:
+        assert abs(drawn.std() / deviation - 1.0) < 0.25
+
+
+def test_draws_of_some_nodes_hold_no_others(monkeypatch):
+    tree = cg.Tree.from_parents([-1, *[0] * 40, *np.repeat(np.arange(1, 41), 50)])
+    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
+    y = tree.roll_up(np.random.default_rng(1).poisson(2.0, 2_000))
+    prior = cg.inference.DirichletTree(np.ones(len(tree)))
+    law = cg.posterior(y, mechanism, cg.consistent(tree), prior)._law
+    asked = []
+
+    class Counted:
+        def bits(self, size):
+            asked.append(size)
+            return cg.seeded(len(asked)).bits(size)
+
+    nodes = np.array([41, 1, 42])
+    drawn = law.draws_of(nodes)(300, Counted())
+    assert asked == [300 * (1 + 39 + 49)]
+    # the two leaves are parts of the node
+    assert (drawn[:, 0] + drawn[:, 2] <= drawn[:, 1]).all()
+    monkeypatch.setattr("congenial.inference.splits.messages._VALUES", 1)
+    assert law.draws_of(nodes)(5, Counted()).shape == (5, 3)
+    assert asked[1:] == [1 + 39 + 49] * 5

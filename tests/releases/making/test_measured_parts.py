@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.releases.making.measured_parts import MeasuredParts, PartValues, model_of, piece_of
+from congenial.imaging.part_values import PartValues
+from congenial.releases.making.measured_parts import MeasuredParts, model_of, piece_of
 from congenial.releases.making.part_law import CutNode, PartLaw
 from congenial.releases.specification import RecordMoves
 from support.city import make_city
@@ -46,11 +47,3 @@ def test_a_piece_has_the_measurements_and_weights_relative_to_the_largest(parts)
     alone = piece_of(model, np.arange(4), 1 / (2 * 1e12), np.array([7]))
     np.testing.assert_allclose(alone.weight[1:], 1.0, rtol=1e-9)
     assert alone.nodes.tolist() == [7] and alone.whole
-
-
-def test_values_are_kept_by_kind_and_part(parts):
-    piece = parts.piece(0)
-    parts.kept.storing("one")(piece, np.arange(4.0))
-    parts.kept.storing("other")(piece, np.ones(4))
-    assert parts.kept.values("one", 0).tolist() == [0.0, 1.0, 2.0, 3.0]
-    assert parts.kept.values("other", 0).tolist() == [1.0] * 4

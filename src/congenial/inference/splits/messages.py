@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,8 +21,10 @@ from congenial.kernels.network.split_families import FamilyMessages, Measured, S
 from congenial.kernels.network.splits import Summarised
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
-from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray, Words
 
+# Draws some nodes, shape (rows, nodes).
+Draw = Callable[[int, Randomness], IntArray]
 # Mean, variance, median and shortest interval of every node.
 Summaries = tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]
 
@@ -31,6 +34,8 @@ _NATS = (34.0, 34.0, 50.0, 80.0, 150.0)
 _FEW = 50_000
 # Most probability beyond the truncation, summed over the laws of all nodes.
 _MOST_LOST = 1e-7
+# Most values of a batch of draws of some nodes.
+_VALUES = 1 << 22
 # Largest error of a measured count, in scales of Laplace noise and in deviations of normal noise.
 FAR_LAPLACE, FAR_NORMAL = 20.0, 6.5
 # Least expected count of a family, relative to its largest error: the messages of a family that is
@@ -147,6 +152,10 @@ class Laws:
         """Draw the counts `rows` times, independently."""
         return self.messages.sample(rows, rng)
 
+    def draws_of(self, nodes: IntArray) -> Draw:
+        """Return a function that draws some nodes without all others."""
+        return self.messages.draws_of(nodes)
+
     def summary(self, alpha: float) -> Summaries:
         """Summarise the law of every node."""
         out = np.empty((self.first.size, HIGH + 1))
@@ -206,10 +215,40 @@ class SplitLaw:
         words = n - inner + roots
         bits = rng.bits(rows * words).reshape(rows, words)
         out = np.empty((rows, n), dtype=np.int64)
-        splits = self.splits._replace(children=self.tree.children[1])
-        known = self.tree.parents, self.measured, splits, self.messages, self.nats
-        kernels.draw(*known, bits, out)
+        self._draw(self.splits.bottom_up, np.arange(n), bits, out)
         return out
+
+    def draws_of(self, nodes: IntArray) -> Draw:
+        """Return a function that draws some nodes: the families above them, and no others."""
+        tree, starts = self.tree, self.splits.starts
+        drawn = np.zeros(len(tree), dtype=np.bool_)
+        above = np.where(tree.parents[nodes] < 0, nodes, tree.parents[nodes])
+        while above.size:
+            drawn[above] = True
+            above = np.unique(tree.parents[above])
+            above = above[above >= 0]
+        families = self.splits.bottom_up[drawn[self.splits.bottom_up]]
+        filled = drawn & (tree.parents < 0)
+        filled[np.flatnonzero(tree.parents >= 0)] = drawn[tree.parents[tree.parents >= 0]]
+        values = int(filled.sum())
+        column = np.where(filled, np.cumsum(filled) - 1, -1)
+        children = np.diff(starts)[families]
+        words = int((children - 1).sum() + (tree.parents[families] < 0).sum())
+
+        def draw(rows: int, rng: Randomness) -> IntArray:
+            out = np.empty((rows, values), dtype=np.int64)
+            for begin in range(0, rows, max(1, _VALUES // values)):
+                batch = out[begin : begin + max(1, _VALUES // values)]
+                bits = rng.bits(len(batch) * words).reshape(len(batch), words)
+                self._draw(families, column, bits, batch)
+            return out[:, column[nodes]]
+
+        return draw
+
+    def _draw(self, families: IntArray, column: IntArray, bits: Words, out: IntArray) -> None:
+        splits = self.splits._replace(children=self.tree.children[1], bottom_up=families)
+        known = self.tree.parents, self.measured, splits, self.messages, self.nats
+        kernels.draw(*known, column, bits, out)
 
 
 def split_law(

@@ -331,10 +331,12 @@ def _keep(v, law, first, summarised, laws, used):
 
 
 @njit()
-def draw(parents, measured, splits, messages, nats, words, out):
-    """Fill `out` (r, n), r draws of the counts, from `words` (r, w) of 64 bits in the same order.
+def draw(parents, measured, splits, messages, nats, column, words, out):
+    """Fill `out` (r, c), r draws of the counts, from `words` (r, w) of 64 bits in the same order.
 
-    Each root takes one word, and each child but the first of its family.
+    Each root takes one word, and each child but the first of its family. If `bottom_up` lists some
+    families only, all families above them included, no others are drawn. ``column`` (n,) is the
+    place in `out` of each node that is drawn.
     """
     parts, own, work = np.empty(64), np.empty(64), np.empty((4, 64))
     items, real = room_of_items(splits)
@@ -348,12 +350,12 @@ def draw(parents, measured, splits, messages, nats, words, out):
             place = messages.offset[v]
             law = messages.table[place : place + messages.size[v]]
             for r in range(out.shape[0]):
-                out[r, v] = messages.first[v] + _chosen(law, words[r, word])
+                out[r, column[v]] = messages.first[v] + _chosen(law, words[r, word])
             word += 1
         made = merge_family(v, measured, splits, messages, nats, False, items, real, parts, work)
         parts, work, _ = made
         for r in range(out.shape[0]):
-            left = out[r, v]
+            left = out[r, column[v]]
             for row in range(count - 1, 0, -1):
                 c, child = splits.children[begin + row], items[row]
                 # the sum of the children before it
@@ -365,9 +367,10 @@ def draw(parents, measured, splits, messages, nats, words, out):
                     own[i] = 0.0
                     if 0 <= k < before[SIZE]:
                         own[i] = parts[child[PLACE] + i] * parts[before[PLACE] + k]
-                out[r, c] = child[FIRST] + _chosen(own[:size], words[r, word + row - 1])
-                left -= out[r, c]
-            out[r, splits.children[begin]] = left
+                drawn = child[FIRST] + _chosen(own[:size], words[r, word + row - 1])
+                out[r, column[c]] = drawn
+                left -= drawn
+            out[r, column[splits.children[begin]]] = left
         word += count - 1
 
 

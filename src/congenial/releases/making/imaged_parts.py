@@ -15,6 +15,7 @@ from congenial.domain.tree import Tree
 from congenial.errors import DataError, ReleaseError
 from congenial.imaging.closest_in_parts import ClosestPoint
 from congenial.imaging.noisy import precision
+from congenial.imaging.part_values import PartValues
 from congenial.imaging.solvers.part_curves import solve_parts
 from congenial.invariants.resolved import checked_draws
 from congenial.noise.additive import Additive
@@ -22,7 +23,6 @@ from congenial.noise.law import find_law
 from congenial.randomness import Randomness
 from congenial.releases.making.measured_parts import (
     MeasuredParts,
-    PartValues,
     image_of,
     model_of,
     piece_of,

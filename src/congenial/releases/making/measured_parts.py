@@ -3,57 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 
 from congenial.domain.tree import Tree
-from congenial.imaging.noisy import precision
-from congenial.imaging.solvers.part_curves import Store, TreePiece
-from congenial.imaging.solvers.problem import checked_weights
+from congenial.imaging.part_values import PartValues, noisy_piece
+from congenial.imaging.solvers.part_curves import TreePiece
 from congenial.imaging.update import Imaged
 from congenial.randomness import Randomness
 from congenial.releases.making.part_draws import forest_below
 from congenial.releases.making.part_law import CutNode, PartLaw
 from congenial.releases.model import Model
 from congenial.releases.part_models import below_model
-from congenial.types import FloatArray, IntArray
-
-
-@dataclass(frozen=True)
-class PartValues:
-    """Measurements and values of parts, in files of a directory.
-
-    The files have no confidential count, except those that the plan publishes.
-    """
-
-    place: Path
-
-    def keep_measured(self, number: int, tree: Tree, measured: IntArray) -> None:
-        """Keep the measurements of a part, shape (nodes,), and its tree."""
-        np.savez(self._of("measured", number), parents=tree.parents, measured=measured)
-
-    def measured(self, number: int) -> tuple[Tree, IntArray]:
-        """Return the tree of a part, without names, and its measurements."""
-        with np.load(self._of("measured", number)) as found:
-            return Tree.from_parents(found["parents"]), found["measured"]
-
-    def storing(self, kind: str) -> Store:
-        """Return what keeps values of parts, shape (nodes,); their number is in `nodes`."""
-
-        def store(part: TreePiece, z: FloatArray) -> None:
-            np.savez(self._of(kind, int(part.nodes[0])), values=z)
-
-        return store
-
-    def values(self, kind: str, number: int) -> FloatArray:
-        """Return values of a part that are kept."""
-        with np.load(self._of(kind, number)) as found:
-            return np.asarray(found["values"])
-
-    def _of(self, kind: str, number: int) -> Path:
-        return self.place / f"{kind}-{number}.npz"
+from congenial.types import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +56,6 @@ def image_of(model: Model) -> Imaged:
 
 
 def piece_of(model: Model, measured: IntArray, most: float, nodes: IntArray) -> TreePiece:
-    """Return the top or a part as `solve_parts` takes it; `nodes` name it.
-
-    `most` is the largest precision of all counts, to which weights are relative.
-    """
-    values = measured.astype(np.float64)
-    own = np.where(model.resolved.pinned, 0.0, precision(model.mechanism))
-    weight = checked_weights(np.append(own, most), own.size + 1)[:-1]
-    resolved = model.resolved.with_pins(values)
-    return TreePiece(nodes, cast(Tree, model.domain), resolved, values, weight, whole=True)
+    """Return the top or a part as `solve_parts` takes it, see `noisy_piece`."""
+    tree = cast(Tree, model.domain)
+    return noisy_piece(tree, model.mechanism, model.resolved, measured, most, nodes)
