@@ -18,16 +18,16 @@ from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import member_sums
-from congenial.kernels.network.compositions import FEW
+from congenial.kernels.network.family_draws import MOST_NATS
 from congenial.kernels.numerics import laws
 from congenial.sum_network import Compiled, Freed, SharedUnary, SumForest, Tables, fill
 from congenial.sum_network.families.equal_families import first_equal, ranges
 from congenial.sum_network.families.family_tilts import (
     Leaves,
-    Rounds,
     Settled,
     Shape,
     common_tilt,
+    settle,
 )
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
@@ -44,14 +44,12 @@ _AT_ONCE = 1 << 20
 # Most entries of all tables, 1 GiB.
 _ROOM = 1 << 27
 # Error of one stage of a transform (Higham 2002, theorem 24.2), and of one member of a composition
-# of more than `FEW` bars (kernels.compositions).
+# (kernels.compositions).
 _STAGE, _COMPOSED = 7.0 * _UNIT, 2.0**-59
-# Nats: what lies beyond an end of a range has at most exp(-_DEPTH) of a law's probability. So it is
-# for both ends, which a transform adds to the range, and for tilted members, at most.
-_DEPTH = 46.0
-_BEYOND, _LOST = 2.0 * math.exp(kernels.MARGIN - _DEPTH), 2.0**-34
-# How often the tables of members are filled anew, for the tilt that their sum turns out to need.
-_TRIES = 4
+# Error of an integer weight, as a share of the sum of all (kernels.family_draws).
+_CHOICE = 2.0**-60
+# Probability beyond the ends of a range.
+_BEYOND = 2.0 * math.exp(-kernels.DEPTH)
 # Largest share of a table whose entries may be far too large.
 _FAINT = 1e-4
 # Bits of a gap; the family is in the others.
@@ -77,7 +75,6 @@ class Binomials(NamedTuple):
 
     of: IntArray  # shape (m,): Which of them each family has.
     offset: IntArray
-    length: IntArray
     table: FloatArray
 
 
@@ -89,7 +86,6 @@ class FamilyMembers(NamedTuple):
     owner: Indices  # shape (m,): -1 for a sum that is fixed at 0.
     root: BoolArray  # shape (m,): Whether the owner is in no sum and is drawn first.
     of_leaves: BoolArray  # shape (m,): Whether leaves alone are added up.
-    lone: BoolArray  # shape (n,): Leaves in other sums, which have tables of their own.
     gap: IntArray  # shape (n,): Distance of the mode from the lower bound of a leaf, else 0.
     least: IntArray  # shape (n,): Lower bound of a leaf.
 
@@ -112,15 +108,14 @@ class DistinctTables(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """By how much entries may be too large, because transforms and roundings have errors.
+    """By how much entries may be too large, because transforms have errors.
 
     The weight of x is w = exp(slope x - decay abs(x) - top). The entry of x is at least unit w
     times the probability of x by the law of the sum below. It is larger by at most the share
-    (factor w + 1) / entry + rounding.
+    factor w / entry.
     """
 
-    factor: FloatArray  # shapes (n,)
-    rounding: FloatArray  # 0 where there is only one entry, which is a constant.
+    factor: FloatArray  # shapes (n,); 0 where it is exact up to rounding.
     slope: FloatArray
     decay: FloatArray
     top: FloatArray
@@ -134,16 +129,9 @@ class FamilySums:
     order: Indices  # shape (m,): Sums from the top down.
     families: FamilyMembers
     tables: TablesOfOwners
-    # shape (4, n): Weights beyond each table, which are at least the true ones: a factor and a rate
-    # below it, and so above. They are factor * exp(-rate * k) at the k-th value, from 0 on.
-    tails: FloatArray
-    limits: FloatArray  # shape (2, m): Bounds of the owners of families.
     leaves: Leaves
     binomials: Binomials
     base_tilt: FloatArray  # shape (m,): Tilt of each family's negative binomial weights.
-    # shape (m,): Whether the sum of leaves was computed term by term, by weights with that tilt
-    # that do not add up to 1.
-    directly: BoolArray
     # shape (m,): Tilt of the members' tables by which a sum was computed; 0 for leaves.
     retilt: FloatArray
     doubt: Doubt
@@ -160,8 +148,7 @@ def fill_families(forest: SumForest, weights: SharedUnary, limit: float) -> Fami
     """Fill the tables; None where this way does not apply or its error would exceed `limit`."""
     if not _applies(forest, weights) or (weights.unary.center != 0.0).any():
         return None
-    found = _Filling(forest, weights).filled()
-    return found if found is not None and found.error <= limit else None
+    return _Filling(forest, weights).filled(limit)
 
 
 def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
@@ -180,8 +167,7 @@ def settled(forest: SumForest, weights: SharedUnary) -> Settled:
     A member of a family may have a weight of any kind, see `joined`.
     """
     filling = _Filling(forest, weights)
-    tilt = _on_grid(filling.settled.tilt[filling.first_of])
-    return filling.settled._replace(tilt=tilt)
+    return filling.settled._replace(tilt=filling.theta)
 
 
 def _scale(forest: SumForest, weights: SharedUnary) -> float:
@@ -233,19 +219,16 @@ class _Filling:
         gap = np.where(self.owned, 0, np.maximum(unary.center - lo, 0.0).astype(np.int64)[code])
         inverse = np.where(unary.kind == laws.LAPLACE, 1.0 / unary.scale, 0.0)
         self.inverse, self.m, self.n = inverse[code], m, n
-        self.level = forest.depth
+        self.depth = forest.depth
         inner = np.add.reduceat(self.owned[member].astype(np.int64), start[:-1]) > 0
         ends = [f.reduceat(self.inverse[member], start[:-1]) for f in (np.minimum, np.maximum)]
         above = np.where(owner >= 0, forest.above[owner], -1)
-        of_leaves = ~inner & (ends[0] == ends[1]) & (ends[0] > 0.0)
-        leaf = ~self.owned & (forest.above >= 0)
         self.families = FamilyMembers(
             start,
             member,
             owner,
             (owner >= 0) & (above < 0),
-            of_leaves,
-            leaf & ~of_leaves[np.maximum(forest.above, 0)],
+            ~inner & (ends[0] == ends[1]) & (ends[0] > 0.0),
             gap,
             least,
         )
@@ -259,7 +242,7 @@ class _Filling:
         family = np.repeat(np.arange(m), self.number)
         of_variable = np.full(n, -1)
         of_variable[owner[owner >= 0]] = np.flatnonzero(owner >= 0)
-        below, self.below = of_variable[member], of_variable
+        below = of_variable[member]
         apart = ~self.families.of_leaves[family] & ((below < 0) | self.kept[below])
         tree = Shape(
             member[apart].astype(np.int64),
@@ -273,45 +256,27 @@ class _Filling:
             code.astype(np.int64),
             self.number,
         )
+        leaf = ~self.owned & (forest.above >= 0)
         tilt = common_tilt(unary, np.bincount(code[leaf], minlength=unary.kind.size))
-        self.rounds = Rounds(tree, law, unary, tilt)
-        self.settled = self.rounds.settle()
-        self.law, self.above = law, above
+        self.settled = settle(tree, law, unary, tilt)
+        self.theta = theta = _on_grid(self.settled.tilt[self.first_of])
+        self.law = law._replace(tilt=theta.copy())
         self.owners = Owners(
             np.where(owner >= 0, unary.kind[own], laws.FLAT),
             np.where(owner >= 0, self.inverse[owner], 0.0),
-            np.zeros(m),
+            np.where(above >= 0, theta[above], 0.0),
             np.where(owner >= 0, unary.lo[own], 0.0),
             np.where(owner >= 0, unary.hi[own], 0.0),
         )
         # the table of a sum that is fixed has a place of its own
         self.holder = np.where(owner >= 0, owner, n + np.arange(m)).astype(np.int64)
-
-    def _begin(self) -> None:
-        """Begin with no table, and with settled tilts."""
-        n, m = self.n, self.m
-        self.theta = theta = _on_grid(self.settled.tilt[self.first_of])
-        tilts = np.where(self.above >= 0, theta[self.above], 0.0)
-        self.law = self.law._replace(tilt=theta.copy())
-        self.owners = self.owners._replace(tilt=tilts)
         self.place, self.first, self.size = np.zeros((3, n + m), dtype=np.int64)
         # untouched pages take no memory
         self.table, self.used = np.empty(1 << 24, dtype=np.int64), 0
-        self.tails, self.doubt = np.zeros((4, n + m)), Doubt(*np.zeros((6, n + m)))
-        self.retilt, self.directly = np.zeros(m), np.zeros(m, dtype=np.bool_)
-
-    def _settle_above(self, number: IntArray) -> None:
-        """Take the tilts of sums that have no table yet from the means of tables."""
-        if not (~self.rounds.kept).any():
-            return
-        v = self.families.owner[number].astype(np.int64)
-        means, law = np.empty(v.size), (self.place[v], self.first[v], self.size[v])
-        member_sums.means_of_tables(*law, self.table[: self.used], means)
-        self.settled = self.rounds.settle_above(number, means)
-        free = ~self.rounds.kept
-        self.theta[free] = _on_grid(self.settled.tilt[free])
-        tilts = np.where(self.above >= 0, self.theta[self.above], 0.0)
-        self.owners.tilt[free] = tilts[free]
+        # share of each owner's table that is missing or that choices add, and the same pointwise
+        self.missing, self.relative = np.zeros(n + m), 0.0
+        self.doubt = Doubt(*np.zeros((5, n + m)))
+        self.retilt = np.zeros(m)
 
     def _leaves(self, inverse: FloatArray) -> Leaves:
         """List the distinct gaps of every family of leaves, and their numbers."""
@@ -328,6 +293,7 @@ class _Filling:
         base = np.bincount(family, weights=of.least[member].astype(float), minlength=m)
         # a sum over the distinct gaps of each family
         self.each = distinct >> _BITS
+        self.lifted = np.bincount(self.each, weights=counts * (gaps > 0), minlength=m)
         return Leaves(begins, gaps, counts, base.astype(np.int64), inverse, np.zeros(m))
 
     def _first_of(self, law: Leaves, own: IntArray, above: IntArray) -> IntArray:
@@ -337,40 +303,34 @@ class _Filling:
         number = np.flatnonzero(self.families.of_leaves)
         return first_equal(number, keys, law.begins, (law.gaps, law.counts), self.m)
 
-    def filled(self) -> FamilySums | None:
-        """Fill all tables; None if draws would be rejected too often."""
-        self._begin()
-        return self._fill_all()
-
-    def _fill_all(self) -> FamilySums | None:
+    def filled(self, limit: float) -> FamilySums | None:
+        """Fill all tables from the bottom up."""
         of = self.families
         if not self._fill_leaves():
             return None
-        self._settle_above(np.flatnonzero(of.of_leaves & self.kept & (of.owner >= 0)))
         inner = np.flatnonzero(~of.of_leaves)
-        level = self.level[inner]
-        for d in range(int(level.max(initial=-1)), -1, -1):
-            number = inner[level == d]
-            if not self._fill_level(number):
+        depth = self.depth[inner]
+        for d in range(int(depth.max(initial=-1)), -1, -1):
+            if not self._fill_level(inner[depth == d]):
                 return None
-            self._settle_above(number[of.owner[number] >= 0])
-        # without tails, the only entry of a table is a constant
-        only = np.flatnonzero((self.size == 1) & (self.tails[0] == 0.0) & (self.tails[2] == 0.0))
-        self.doubt.factor[only] = self.doubt.rounding[only] = 0.0
-        many = of.of_leaves & (self.number > FEW + 1)
+        top = of.root | (of.owner < 0)
+        error = float(self.missing[self.holder[top]].sum()) + self.relative
+        error += _COMPOSED * of.member.size
+        # the only entry of a fixed sum is a constant
+        held = self.holder[top]
+        self.doubt.factor[held[self.size[held] == 1]] = 0.0
+        if not error <= limit:
+            return None
         return FamilySums(
             np.ascontiguousarray(self.bottom_up[::-1]),
             of,
             TablesOfOwners(self.place, self.first, self.size, self.table[: self.used]),
-            self.tails,
-            np.stack((self.owners.lo, self.owners.hi)),
             self.law,
             self.binomials,
             self.base_tilt,
-            self.directly,
             self.retilt,
             self.doubt,
-            _COMPOSED * float(self.number[many].sum()),
+            error,
         )
 
     def _fill_leaves(self) -> bool:
@@ -379,11 +339,11 @@ class _Filling:
         self.placed = np.full((self.m, 4), np.nan)
         at = np.flatnonzero(self.families.of_leaves & self.kept)
         whole = law.begins, law.gaps, law.counts, number, law.inverse, law.tilt
-        kernels.place_leaves(at, *whole, _DEPTH, self.placed)
+        kernels.place_leaves(at, *whole, self.placed)
         low, high = self.placed[at, :2].T
         self.base_tilt = np.zeros(self.m)
         if not at.size:
-            self.binomials = Binomials(np.zeros(self.m, dtype=np.int64), at, at, np.empty(0))
+            self.binomials = Binomials(np.zeros(self.m, dtype=np.int64), at, np.empty(0))
             return True
         if not (np.isfinite(high).all() and high.max() < _LONGEST / 2):
             return False
@@ -392,21 +352,42 @@ class _Filling:
         ends = np.where(direct, high + 1.0, low + _periods(high - low))
         if not self._fill_binomials(at, ends.astype(np.int64) + 1):
             return False
-        self.directly[at[direct]] = True
+        self.lifts = np.zeros(self.m)
+        self.lifts[at] = self._rounding_of_lifts(at)
+        self.relative += _UNIT * float(self.times[at] @ (4.0 * self.lifted[at] + 8.0))
         if not (self._directly(at[direct]) and self._by_transforms(at[~direct])):
             return False
-        self._share(np.flatnonzero(self.families.of_leaves))
+        self._share()
         return True
 
-    def _share(self, number: IntArray) -> None:
-        """Give families of leaves the tables of the first one that equals each of them."""
-        other = number[self.families.of_leaves[number] & ~self.kept[number]]
-        first = self.first_of[other]
-        for column in (self.base_tilt, self.directly, self.binomials.of):
-            column[other] = column[first]
-        held, own = self.holder[other], self.holder[first]
-        for column in (self.place, self.first, self.size, *self.tails, *self.doubt):
+    def _share(self) -> None:
+        """Give all families of leaves the tables of the first one that equals each of them."""
+        first, of = self.first_of, self.binomials.of
+        self.base_tilt, self.lifts = self.base_tilt[first], self.lifts[first]
+        self.binomials = self.binomials._replace(of=of[first])
+        other = np.flatnonzero(~self.kept)
+        held, own = self.holder[other], self.holder[first[other]]
+        for column in (self.place, self.first, self.size, self.missing, *self.doubt):
             column[held] = column[own]
+
+    def _rounding_of_lifts(self, at: IntArray) -> FloatArray:
+        """Bound the total variation by which integer weights change all lifts of families `at`.
+
+        Weights are scaled such that those of the largest gap add up to 2^62. Those of a gap c add
+        up to a mean of 1 and most / (1 - a), weighted by a^c, if the top is likelier, and else to 1
+        or more.
+        """
+        law, m = self.law, self.m
+        lifts = np.where(law.gaps > 0, law.counts * (law.gaps + 2.0), 0.0)
+        widest = np.zeros(m)
+        np.maximum.at(widest, self.each, law.gaps)
+        inverse, rise = law.inverse[at], law.tilt[at] + law.inverse[at]
+        falls = np.maximum(-np.expm1(-np.abs(rise)), 1e-300)
+        most = -np.expm1(-2.0 * inverse)
+        largest = 1.0 + most * np.minimum(widest[at] + 1.0, 1.0 / falls)
+        least = np.where(rise > 0.0, most / falls, 1.0)
+        scale = largest / np.minimum(least, 1.0)
+        return _CHOICE * scale * np.bincount(self.each, weights=lifts, minlength=m)[at]
 
     def _fill_binomials(self, at: IntArray, ends: IntArray) -> bool:
         """Fill negative binomial weights for the families `at`, up to their ends."""
@@ -428,7 +409,7 @@ class _Filling:
             kernels.fill_binomial(*law, table[begin : begin + size])
         of = np.zeros(self.m, dtype=np.int64)
         of[at] = group
-        self.binomials = Binomials(of, offset, length, table)
+        self.binomials = Binomials(of, offset, table)
         return True
 
     def _directly(self, number: IntArray) -> bool:
@@ -439,13 +420,16 @@ class _Filling:
         number = number[order]
         tilts, begins = np.unique(self.base_tilt[number], return_index=True)
         for tilt, of in zip(tilts.tolist(), np.split(number, begins[1:]), strict=True):
-            found, tails = np.empty((of.size, 6)), np.empty((of.size, 4))
-            args = of, self.law, self.binomials, self.owners, tilt, self.placed, _DEPTH
-            held = found, tails, self.table, self.used
-            self.table, self.used = kernels.fill_directly(*args, *held)
+            found = np.empty((of.size, 6))
+            args = of, self.law, self.binomials, self.owners, tilt, self.placed, found
+            self.table, self.used = kernels.fill_directly(*args, self.table, self.used)
             if not (found[:, 2] > 0.0).all():
                 return False
-            self._hold(of, found, tails, tilt, found[:, 5], 0.0)
+            at = self.holder[of]
+            place, self.first[at], self.size[at], units, gain, cut = found.T
+            self.place[at] = place
+            self.relative += _UNIT * float(self.times[of] @ units)
+            self.missing[at] = cut + self.size[at] * _CHOICE + gain * (self.lifts[of] + _BEYOND)
             if self.used > _ROOM:
                 return False
         return True
@@ -469,6 +453,7 @@ class _Filling:
             return True
         if periods.max() > _LONGEST:
             return False
+        self.relative += _UNIT * float(self.times[number] @ (8.0 * self.lifted[number] + 40.0))
         for n in np.unique(periods).tolist():
             of = number[periods == n]
             step = max(1, _AT_ONCE // n)
@@ -484,20 +469,15 @@ class _Filling:
         spectra = np.empty((number.size, turns.shape[1] // 2 + 1), dtype=np.complex128)
         means = np.empty((number.size, 2))
         kernels.fill_spectra(number, self.law, self.number, turns, spectra, means)
-        low, high, falls, fall = self.placed[number].T
-        first = low.astype(np.int64)
-        # at the ends, rates and levels count from the first; below the least sum, there is nothing
-        ends = np.stack((np.where(first > 0, falls, 0.0), np.full(first.size, -_DEPTH), fall), 1)
-        ends = np.column_stack((ends, fall * (high - low) - _DEPTH))
-        begins = first % turns.shape[1]
-        sums, error = _back(spectra, means)
-        return self._weigh(number, sums, error, begins, self.law.base[number] + first, ends)
+        ends = self.placed[number, :2].astype(np.int64)
+        at = np.column_stack((ends, self.law.base[number]))
+        bounds = np.ascontiguousarray(self.placed[number, 2:])
+        below = np.asarray(self.lifts[number]), np.full(number.size, np.inf)
+        return self._weigh(number, *_back(spectra, means), at, bounds, below)
 
-    def _fill_level(self, number: IntArray, tries: int = _TRIES) -> bool:
+    def _fill_level(self, number: IntArray) -> bool:
         """Fill the tables of the owners of families of one depth, whose members have tables."""
         of, sizes = self.families, self.number[number]
-        if not number.size:
-            return True
         if sizes.max(initial=0) > _MOST:
             return False
         member = of.member[ranges(of.start[number].astype(np.int64), sizes)]
@@ -508,85 +488,56 @@ class _Filling:
                 return False
         begins = np.cumsum(sizes) - sizes
         base = np.add.reduceat(self.first[member], begins)
+        missing = np.add.reduceat(self.missing[member], begins)
         single = sizes == 1
         for i in np.flatnonzero(single).tolist():
-            if not self._fill_single(number[i], member[begins[i]]):
+            if not self._fill_single(number[i], member[begins[i]], missing[i]):
                 return False
         several = ~single
-        number, base = number[several], base[several]
-        if not number.size:
-            return True
         rows = _distinct(family, member.astype(np.int64), self.place, several)
-        found = np.empty((number.size, 9))
-        place, size = self.place[rows.member], self.size[rows.member]
-        law = rows.begins, rows.member, size, place, rows.times, self.table[: self.used]
-        weights = self.tails, base, self.owners, self.theta
-        member_sums.place_members(number, *law, *weights, _GRID, _DEPTH, found)
-        self.theta[number] += found[:, 0]
-        fits = np.isfinite(found).all(axis=1) & (found[:, 8] < _LOST)
-        far = number[~fits]
-        if not far.size:
-            self.retilt[number] = found[:, 0]
-            return self._by_members(number, base, rows, found)
-        # the tables of members end where the new tilt still has weight, so they are filled for it
-        if tries == 0 or not np.isfinite(found[:, 0]).all() or not self._refill(far):
-            return False
-        near = number[fits]
-        self.theta[near] -= found[fits, 0]
-        return self._fill_level(near, tries) and self._fill_level(far, tries - 1)
+        return self._by_members(number[several], base[several], missing[several], rows)
 
-    def _refill(self, number: IntArray) -> bool:
-        """Fill the tables of the members of families anew, by the tilts of these families."""
-        of = self.families
-        at = ranges(of.start[number].astype(np.int64), self.number[number])
-        below = self.below[of.member[at]]
-        below = below[below >= 0]
-        self.owners.tilt[below] = self.theta[self.above[below]]
-        leaves = below[of.of_leaves[below] & self.kept[below]]
-        direct = self.directly[leaves]
-        if not (self._directly(leaves[direct]) and self._by_transforms(leaves[~direct])):
-            return False
-        self._share(below)
-        inner = below[~of.of_leaves[below]]
-        self.theta[inner] -= self.retilt[inner]
-        return not inner.size or self._fill_level(inner)
-
-    def _fill_single(self, f: int, v: int) -> bool:
+    def _fill_single(self, f: int, v: int, missing: float) -> bool:
         """Fill the table of the owner of a family of one member."""
         size, place = int(self.size[v]), int(self.place[v])
-        total = float(self.table[place : place + size].sum())
-        law = self.table[place : place + size] / total
-        low, falls, high, fall = self.tails[:, v].tolist()
-        ends = [0.0] * 4
-        if low > 0.0:
-            ends[:2] = falls, math.log(low / total) + falls
-        if high > 0.0:
-            ends[2:] = fall, math.log(high / total) + fall * size
-        one = np.zeros(1, dtype=np.int64)
-        args = np.array([f]), law[None, :], np.zeros(1), one, one + self.first[v], np.array([ends])
-        return self._weigh(*args)
+        law = self.table[place : place + size] / float(self.table[place : place + size].sum())
+        at = np.array([[0, size, self.first[v]]])
+        below = np.array([missing]), np.array([np.inf])
+        args = np.array([f]), law[None, :], np.zeros(1), at, np.zeros((1, 2)), below
+        return self._weigh(*args, turned=False)
 
     def _by_members(
-        self, number: IntArray, base: IntArray, rows: DistinctTables, found: FloatArray
+        self, number: IntArray, base: IntArray, missing: FloatArray, rows: DistinctTables
     ) -> bool:
         """Fill the tables of the owners of families of several members, by transforms."""
-        tilt, low, high, *ends, longest, lost = found.T
+        if not number.size:
+            return True
+        found, whole = np.empty((number.size, 5)), self.table[: self.used]
+        place, size = self.place[rows.member], self.size[rows.member]
+        law = rows.begins, place, size, rows.times, whole, base
+        member_sums.place_members(number, *law, self.owners, self.theta, _GRID, found)
+        tilt, low, high, by, longest = found.T
         members = np.add.reduceat(rows.times, rows.begins[:-1])
-        # a tilt rounds its exponents and its exponentials
+        self.theta[number] += tilt
+        self.retilt[number] = tilt
+        nats = np.maximum(MOST_NATS, np.abs(tilt) * longest)
+        units = (4.0 + nats) * members + 3.0 * members + 5.0 * np.log2(members) + 16.0
+        self.relative += _UNIT * float(units.sum())
+        # a tilt rounds its exponents and its exponentials, here and in draws
         rounded = (4.0 + np.abs(tilt) * longest) * _UNIT * members
-        first = base + low.astype(np.int64)
-        begins, levels = low.astype(np.int64), np.stack(ends, axis=1)
+        missing = missing + np.add.reduceat(rows.times * size, rows.begins[:-1]) * _CHOICE
+        at = np.stack((low, high, base.astype(np.float64)), axis=1).astype(np.int64)
+        bounds = np.ascontiguousarray(np.stack((by, by), axis=1))
         periods = _periods(np.maximum(high - low, longest)).astype(np.int64)
         if periods.max() > _LONGEST:
             return False
         for n in np.unique(periods).tolist():
             for of in _batches(np.flatnonzero(periods == n), rows.begins, max(1, _AT_ONCE // n)):
                 spectra, means, without = self._spectra(of, n, rows, tilt, longest)
-                # `without` bounds the probability of a sum without one of its members
-                means[:, 1] += (rounded[of] + lost[of]) * without + lost[of] ** 2
+                means[:, 1] += rounded[of] * without
                 sums, error = _back(spectra, means)
-                at = begins[of] % n, first[of], levels[of]
-                if not self._weigh(number[of], sums, error, *at):
+                below = missing[of], without
+                if not self._weigh(number[of], sums, error, at[of], bounds[of], below):
                     return False
         return True
 
@@ -619,20 +570,17 @@ class _Filling:
         inverse, tilt, least = self.inverse[v], self.theta[f], int(self.families.least[v])
         if not inverse > tilt:
             return False
-        low, reach = least, _DEPTH + 8.0
+        low, reach = least, kernels.DEPTH + 8.0
         high = max(0, least) + int(reach / (inverse - tilt)) + 2
         if inverse + tilt > 0.0:
             low = max(least, -int(reach / (inverse + tilt)) - 2)
         if high - low > _LONGEST:
             return False
         table = np.empty(high - low + 1, dtype=np.int64)
-        tail = np.empty(4)
-        law = kernels.fill_leaf(inverse, tilt, low, least, np.empty(table.size), table, tail)
+        kernels.fill_leaf(inverse, tilt, low, np.empty(table.size), table)
         self.place[v], self.first[v], self.size[v] = self._append(table), low, table.size
-        self.tails[:, v] = tail
-        doubt = self.doubt
-        doubt.slope[v], doubt.decay[v], doubt.top[v], doubt.unit[v] = tilt, inverse, *law
-        doubt.rounding[v] = _rounding(0.0)
+        self.missing[v] = table.size * _CHOICE + _BEYOND
+        self.relative += 4.0 * _UNIT
         return True
 
     def _weigh(
@@ -640,47 +588,38 @@ class _Filling:
         number: IntArray,
         sums: FloatArray,
         error: FloatArray,
-        begins: IntArray,
-        first: IntArray,
-        ends: FloatArray,
+        at: IntArray,
+        bounds: FloatArray,
+        below: tuple[FloatArray, FloatArray],
+        *,
+        turned: bool = True,
     ) -> bool:
         """Turn the laws of sums, with their largest errors, into the tables of their owners.
 
-        A law begins at begins[i], where the sum is first[i]; for `ends` see `kernels.weigh`.
+        For `at` and `bounds` see `kernels.network.family_sums.weigh_all`. `below` has the share
+        that is missing below, and a bound on the largest probability of a sum without one member.
         """
-        found, tails = np.empty((number.size, 6)), np.empty((number.size, 4))
-        args = number, sums, begins, error, first, ends, self.owners, self.theta, found, tails
-        self.table, self.used = kernels.weigh_all(*args, self.table, self.used)
-        # draws of sums that are mostly bounds would be rejected
-        if not (found[:, 2] > 0.0).all() or found[:, 5].max() > _FAINT:
-            return False
-        self._hold(number, found, tails, self.theta[number], 0.0, error)
-        return self.used <= _ROOM
-
-    def _hold(
-        self,
-        number: IntArray,
-        found: FloatArray,
-        tails: FloatArray,
-        tilt: FloatArray | float,
-        units: FloatArray | float,
-        error: FloatArray | float,
-    ) -> None:
-        """Keep the tables of the owners of families, and what their entries are bounds on."""
-        v = self.holder[number]
-        self.place[v], self.first[v], self.size[v], scale, log_top, _ = found.T
-        self.tails[:, v] = tails.T
         kind, inverse, above, _, _ = (column[number] for column in self.owners)
+        begins = at[:, 0] % sums.shape[1] if turned else np.zeros(number.size, dtype=np.int64)
+        found = np.empty((number.size, 9))
+        args = number, sums, begins, error, at, bounds, self.owners, self.theta, found
+        self.table, self.used = kernels.weigh_all(*args, self.table, self.used)
+        place, first, size, total, weights, scale, cut, log_top, faint = found.T
+        # draws of sums that are mostly bounds would be rejected
+        if not (size > 0.0).all() or faint.max() > _FAINT:
+            return False
+        v = self.holder[number]
+        self.place[v], self.first[v], self.size[v] = place, first, size
+        missing, without = below
+        gain = np.minimum(1.0, without * weights) / total
+        self.missing[v] = cut + size * _CHOICE + gain * (missing + _BEYOND)
+        self.relative += 8.0 * _UNIT * float(self.times[number].sum())
         doubt = self.doubt
-        doubt.slope[v] = above - tilt
+        doubt.slope[v] = above - self.theta[number]
         doubt.decay[v] = np.where(kind == laws.LAPLACE, inverse, 0.0)
         doubt.top[v], doubt.unit[v] = log_top, scale
-        doubt.rounding[v], doubt.factor[v] = _rounding(units), 2.02 * error * scale
-
-
-def _rounding(units: FloatArray | float) -> FloatArray:
-    """Return the largest share of an entry by which its rounding up exceeds the true weight."""
-    return np.asarray(2.02 * _UNIT * (units + kernels.ENTRY))
+        doubt.factor[v] = 2.02 * error * scale
+        return self.used <= _ROOM
 
 
 def _distinct(

@@ -91,11 +91,27 @@ def common_tilt(unary: Unary, number: IntArray) -> float:
     return low
 
 
-class Rounds:
-    """Moments of all sums and their owners, and tilts on their way.
+def settle(shape: Shape, leaves: Leaves, unary: Unary, start: float) -> Settled:
+    """Return tilts of sums, from one tilt of all; `unary` has the distinct weights.
 
-    `unary` has the distinct weights. Only the first of equal families gets a tilt of its own.
+    Only the first of equal families gets a tilt of its own.
     """
+    rounds = _Rounds(shape, leaves, unary, start)
+    nearest, since = math.inf, 0
+    for done in range(_ROUNDS):
+        rounds.pass_up()
+        moved = rounds.pass_down()
+        since = 0 if moved < nearest else since + 1
+        nearest = min(nearest, moved)
+        stuck = done >= _FEW and since >= _STUCK
+        if moved < _STILL or stuck or not math.isfinite(moved):
+            break
+    of_sum = rounds.own_mean, rounds.own_variance
+    return Settled(rounds.theta, of_sum, (rounds.mean, rounds.variance))
+
+
+class _Rounds:
+    """Moments of all sums and their owners, and tilts on their way."""
 
     def __init__(self, shape: Shape, leaves: Leaves, unary: Unary, start: float) -> None:
         m, n = leaves.inverse.size, shape.code.size
@@ -124,33 +140,6 @@ class Rounds:
         self.last, self.damp = np.zeros(m), np.ones(m)
         # families whose moments are out of date, and moves of the tilt above since they were found
         self.stale, self.drift = np.ones(m, dtype=np.bool_), np.zeros(m)
-        # families whose tilts are kept, and what normal laws miss of the means of variables
-        self.kept, self.missed = np.zeros(m, dtype=np.bool_), np.zeros(n)
-
-    def settle(self) -> Settled:
-        """Move the tilts until they settle."""
-        nearest, since = math.inf, 0
-        for done in range(_ROUNDS):
-            self.pass_up()
-            moved = self.pass_down()
-            since = 0 if moved < nearest else since + 1
-            nearest = min(nearest, moved)
-            stuck = done >= _FEW and since >= _STUCK
-            if moved < _STILL or stuck or not math.isfinite(moved):
-                break
-        of_sum = self.own_mean, self.own_variance
-        return Settled(self.theta, of_sum, (self.mean, self.variance))
-
-    def settle_above(self, of: IntArray, means: FloatArray) -> Settled:
-        """Move the tilts again, where the means of the owners of families `of` are known.
-
-        Their tables have the tilts of these families and of those above them, which are kept.
-        """
-        v = self.shape.owner[of]
-        self.pass_up()
-        self.missed[v] += means - self.mean[v]
-        self.kept[of] = self.kept[self.over[of[~self.top[of]]]] = True
-        return self.settle()
 
     def _poles(self) -> FloatArray:
         """Return the tilts from which on what is below each sum has no law."""
@@ -198,8 +187,7 @@ class Rounds:
             found[0, self.fixed[of]] = self.lo[of[self.fixed[of]]]
             found[1, self.fixed[of]] = 0.0
             at = self.held[of]
-            v = self.owner[of[at]]
-            self.mean[v], self.variance[v] = found[0, at] + self.missed[v], found[1, at]
+            self.mean[self.owner[of[at]]], self.variance[self.owner[of[at]]] = found[:, at]
 
     def pass_down(self) -> float:
         """Move the tilts towards the means that the top imposes; return the largest distance.
@@ -220,9 +208,8 @@ class Rounds:
             step = self.damp[of] * np.clip(off, -most, most) / spread
             # families of leaves that are near are left as they are
             step[of_leaves[of] & (np.abs(off) < _NEAR)] = 0.0
-            free = ~self.kept[of]
-            change[of] = free * np.minimum(step, 0.5 * (self.pole[of] - self.theta[of]))
-            moved = max(moved, float(np.abs(off[free]).max(initial=0.0)))
+            change[of] = np.minimum(step, 0.5 * (self.pole[of] - self.theta[of]))
+            moved = max(moved, float(np.abs(off).max(initial=0.0)))
             wanted[members] = self.mean[members] + self.variance[members] * change[family]
         self.theta += change
         self.mean = wanted
