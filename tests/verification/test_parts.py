@@ -5,53 +5,39 @@ from __future__ import annotations
 import shutil
 from contextlib import suppress
 
-import duckdb
 import numpy as np
 import pytest
 
 import congenial as cg
 from congenial.errors import CongenialError, PlanError
 from congenial.releases import directory as files
-from congenial.verification import parts, verdict
+from congenial.verification import parts
 from congenial.verification.verdict import verify
 from support.city import make_city
 from support.edited import change
 from support.part_worlds import make_world
-from support.parts import PARTED, make
+from support.parts import PARTED, copied, make, outcome, watched
 from support.spoilt import spoil
 
 
 @pytest.fixture
 def ways(monkeypatch):
     """Return a list to which each reading of a release adds whether it was part by part."""
-    seen, read = [], parts.read_in_parts
-
-    def reading(*args):
-        found = read(*args)
-        seen.append(found is not None)
-        return found
-
-    monkeypatch.setattr(verdict, "read_in_parts", reading)
-    return seen
+    return watched(monkeypatch)
 
 
-def outcome(directory, level=None):
-    """Return the verdict on a release, None if its plan has no parts of the level."""
-    try:
-        return verify(directory, parts=level)
-    except PlanError:
-        return None
-
-
+@pytest.mark.parametrize("method", ["topdown", "imaging"])
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("seed", range(9))
-def test_the_verdict_on_random_releases_is_that_at_once(seed, narrow, tmp_path, ways, monkeypatch):
+def test_the_verdict_on_random_releases_is_that_at_once(
+    seed, narrow, method, tmp_path, ways, monkeypatch
+):
     rng = np.random.default_rng([seed, 2027])
     by_parts = 0
     for case in range(3):
         place = tmp_path / str(case)
         place.mkdir()
-        level = make_world(place, rng, narrow=narrow)
+        level = make_world(place, rng, narrow=narrow, method=method)
         cut = level if rng.random() < 0.5 else None
         try:
             make(place, simulate=case, with_truth=True, parts=cut)
@@ -66,12 +52,15 @@ def test_the_verdict_on_random_releases_is_that_at_once(seed, narrow, tmp_path, 
     assert by_parts
 
 
+@pytest.mark.parametrize("method", ["topdown", "imaging"])
 @pytest.mark.parametrize("seed", range(12))
-def test_one_altered_cell_fails_the_checks_that_fail_at_once(seed, tmp_path, ways, monkeypatch):
+def test_one_altered_cell_fails_the_checks_that_fail_at_once(
+    seed, method, tmp_path, ways, monkeypatch
+):
     rng = np.random.default_rng([seed, 2028])
     while not any(ways):  # until a random release has parts
         shutil.rmtree(tmp_path / "out", ignore_errors=True)
-        level = make_world(tmp_path, rng)
+        level = make_world(tmp_path, rng, method=method)
         with suppress(CongenialError):
             make(tmp_path, simulate=seed, with_truth=bool(rng.random() < 0.5))
             verify(tmp_path / "out", parts=level)
@@ -89,16 +78,6 @@ def city(tmp_path):
     make_city(tmp_path, **PARTED)
     make(tmp_path, simulate=3)
     return tmp_path / "out"
-
-
-def copied(directory, query, *, names=files.TABLE):
-    """Write the files of a table anew by a query on `t`."""
-    csv, parquet = (directory / name for name in names)
-    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
-        connection.execute(f"CREATE TABLE t AS SELECT * FROM '{parquet}'")
-        connection.execute(f"COPY ({query}) TO '{parquet}' (FORMAT parquet)")
-        connection.execute(f"COPY ({query}) TO '{csv}' (FORMAT csv, HEADER, FORCE_QUOTE *)")
-    change(directory, lambda stated: None)
 
 
 def test_rows_in_another_order_are_read_at_once(city, ways):

@@ -3,10 +3,10 @@
 The rows of a release are in depth-first order: each node comes before those below it. So the rows
 below a node of some level lie together, and are read together. TopDown goes down from the root, so
 the counts down to the level, the top, follow from the measurements there. The counts of a part
-follow from the released count above them. Images follow from the measurements of all
-parts, which wait in files (`read_parts`). Counts that were conditioned in parts follow from
-nothing, and have no intervals. The claims of the release are worked out on the small tree of
-`releases.part_models`.
+follow from the released count above them. The counts of a release by imaging follow from the
+measurements of all parts, which wait in files (`read_parts`). Counts that were conditioned in parts
+follow from nothing, and have no intervals. The claims of the release are worked out on the small
+tree of `releases.part_models`.
 """
 
 from __future__ import annotations
