@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 import congenial as cg
+from congenial.errors import ReleaseError
 from congenial.releases import directory as files
 from congenial.verification import parts
 from congenial.verification.verdict import verify
@@ -53,3 +56,12 @@ def test_an_image_that_reads_as_impossible_is_read_at_once(city, ways, monkeypat
     monkeypatch.setattr(parts.ReadParts, "follow", lambda self, counts: None)
     assert verify(city, parts="borough") == verify(city)
     assert ways == [False, False]
+
+
+def test_a_full_disk_of_temporary_files_is_named(city, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(parts.PartValues, "keep", full)
+    with pytest.raises(ReleaseError, match="temporary files.* is full; free space there, or set"):
+        verify(city, parts="borough")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any, cast
 
 import msgspec
@@ -64,6 +66,8 @@ from congenial.wording import joined, show
 # Largest relative difference between a stated prior and the fitted one. Rounding on another machine
 # changes a fit by less than 1e-7.
 _PRIOR = 1e-3
+# Errors of a disk, or a user's share of it, that has no room left.
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def verify(
@@ -138,6 +142,11 @@ def read_and_check(
             if notify is not None:
                 notify(f"checked: {found[-1].name}")
     except OSError as error:
+        if error.errno in _FULL:
+            raise ReleaseError(
+                f"the directory of temporary files, {gettempdir()}, is full; free space there, or "
+                "set TMPDIR to a directory on another disk."
+            ) from error
         raise ReleaseError(
             f"{place} cannot be read ({(error.strerror or 'unreadable').lower()}); make its files "
             "readable."
