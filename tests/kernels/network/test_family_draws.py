@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+
 import numpy as np
 import pytest
 
 import congenial as cg
 from congenial.kernels.network import family_draws
 from support.bounded_trees import conditioned, filled
+from support.kernel_entries import entry
 
 pytestmark = pytest.mark.kernels
 
@@ -15,15 +18,15 @@ pytestmark = pytest.mark.kernels
 def drawn(sums, words, length):
     """Draw once, with words in pieces of one length; return values, doubts and words read."""
     values, doubts = np.zeros((sums.n + sums.order.size, 1), dtype=np.int64), np.zeros(1)
-    state, at = np.zeros(4, dtype=np.int64), 0
+    state, turned, at = np.zeros(4, dtype=np.int64), np.zeros(1), 0
     tilts = sums.base_tilt, sums.retilt
-    of_all = sums.families, sums.tables, sums.leaves, sums.binomials, tilts, sums.doubt
+    tables = sums.families, sums.tables, sums.leaves, sums.binomials, tilts, sums.doubt
     for _ in range(10_000):
         piece = words[at : at + length]
-        at += family_draws.draw(sums.order, *of_all, state, piece, values, doubts)
+        at += family_draws.draw(sums.order, *tables, state, turned, piece, values, doubts)
         if state[0] == sums.order.size:
             return values, doubts, at
-        state[2] = 2 if state[2] == 1 else state[2]
+        assert state[2] in (family_draws.CLEAR, family_draws.COUNTED)
     raise AssertionError("the draw does not end")
 
 
@@ -41,11 +44,52 @@ def test_pieces_of_words_give_the_same_draw():
         assert again[2] == whole[2]
 
 
+@pytest.mark.parametrize(
+    ("probability", "word", "decision"),
+    [
+        (0.5, 1 << 62, 1),
+        (0.5, 3 << 62, 0),
+        (0.5, 1 << 63, -1),
+        (0.5, (1 << 63) + (1 << 10), -1),
+        (0.5, (1 << 63) - (1 << 45), 1),
+        (1e-30, 1, -1),
+        (1e-30, 1 << 40, 0),
+        (family_draws.BELOW_ONE, (1 << 64) - 1, 0),
+    ],
+)
+def test_only_words_that_are_clear_of_a_probability_decide(probability, word, decision):
+    decided = entry("network.family_draws._decided")
+    assert decided(probability, 2.0**-30 * 1e-9, np.uint64(word)) == decision
+
+
+def test_integer_weights_of_lifts_are_those_of_the_law_rounded_up():
+    source = np.random.default_rng(9)
+    with localcontext(prec=50):
+        for _ in range(1000):
+            inverse = float(10.0 ** source.uniform(-2.0, 0.5))
+            tilt = float(np.floor(source.uniform(-2.0, 0.9) * inverse * 2**40) / 2**40)
+            widest = int(source.integers(1, 60))
+            powers, shares = np.empty((2, widest + 2))
+            sums = np.empty(widest + 2, dtype=np.int64)
+            args = inverse, tilt, widest, powers, sums, shares
+            unit, top = family_draws.cumulate_lifts(*args)
+            rate = abs(Decimal(inverse) + Decimal(tilt))
+            most = 1 - (-2 * Decimal(inverse)).exp()
+            assert top == (inverse + tilt >= 0.0)
+            assert sums[widest] < 2**40
+            weights = np.diff(sums[: widest + 1]).tolist()
+            for h, weight in enumerate(weights):
+                true = most * (-rate * (h if top else h + 1)).exp() * Decimal(unit)
+                assert true <= weight <= true * (1 + Decimal(2.0**-47)) + 1
+                assert float(true / weight) == pytest.approx(shares[h], rel=1e-14)
+
+
 def test_a_doubt_far_from_zero_does_not_vanish():
     """Weights by a tilt are exponentials of thousands, of which the largest is divided out."""
     x, slope, decay = -250_000, -0.05, 0.02
     exponent = slope * x - decay * abs(x)
-    doubt = tuple(np.array([column]) for column in (0.5, slope, decay, exponent + 2.0, 1.0))
-    tables = np.array([0]), np.array([x]), np.array([1]), np.array([4])
+    columns = 0.5, 1e-300, slope, decay, exponent + 2.0, 1.0
+    doubt = tuple(np.array([column]) for column in columns)
+    tables = np.array([0]), np.array([x]), np.array([1]), np.array([4]), np.zeros((4, 1))
     found = family_draws.doubt_of(0, x, doubt, tables)
-    assert found == pytest.approx(0.5 * np.exp(-2.0) / 4.0, rel=1e-9)
+    assert found == pytest.approx((0.5 * np.exp(-2.0) + 1.0) / 4.0, rel=1e-9)

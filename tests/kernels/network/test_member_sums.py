@@ -12,7 +12,9 @@ from congenial.kernels.numerics import laws
 
 pytestmark = pytest.mark.kernels
 
-GRID, STAGE = 2.0**-40, 7.0 * 2.0**-53
+GRID, STAGE, DEPTH = 2.0**-40, 7.0 * 2.0**-53, 46.0
+# Values beyond tables that are added up term by term.
+REACH = 150
 
 
 def random_family(source):
@@ -40,32 +42,96 @@ def law_of_sum(family, tilt):
     return law
 
 
-def placed(family, wanted, found):
-    """Place a sum whose owner is fixed at `wanted`."""
+def placed(family, tails, wanted, found):
+    """Place a sum whose owner is fixed at `wanted`; each row of the family is its own member."""
     table, place, size, times = family
-    one = np.zeros(1)
+    one, zero = np.zeros(1), np.zeros(1, dtype=np.int64)
     owner = np.array([laws.FLAT]), one, one, one + wanted, one + wanted
-    args = np.array([0]), np.array([0, size.size]), place, size, times, table
-    kernels.place_members(*args, np.zeros(1, dtype=np.int64), owner, one, GRID, found)
+    member = np.arange(size.size)
+    args = np.array([0]), np.array([0, size.size]), (member, size, place, times), table, tails
+    kernels.place_members(*args, zero, owner, one, GRID, DEPTH, found)
 
 
-def test_a_sum_lies_between_its_ends_near_the_wanted_mean():
+def random_tails(source, family):
+    """Return bounds beyond tables, and the tables with such values on either side."""
+    table, place, size, _ = family
+    tails, parts = np.zeros((4, size.size)), []
+    for r in range(size.size):
+        own = table[place[r] : place[r] + size[r]].astype(float)
+        far = np.arange(REACH)
+        beyond = []
+        for side in (0, 2):
+            rate = float(source.uniform(0.2, 1.0)) if source.random() < 0.7 else 0.0
+            factor = 2.0**25 * float(source.random()) * (rate > 0.0)
+            tails[side : side + 2, r] = factor, rate
+            beyond.append(factor * np.exp(-rate * far))
+        parts.append(np.concatenate((beyond[0][::-1], own, beyond[1])))
+    return tails, parts
+
+
+def law_with_tails(family, parts, tilt):
+    """Return the weights of the tilted sum, where those in each table add up to 1."""
+    law = np.ones(1)
+    for part, number, width in zip(parts, family[3], family[2], strict=True):
+        own = part * np.exp(tilt * (np.arange(part.size) - REACH))
+        for _ in range(number):
+            law = np.convolve(law, own / own[REACH : REACH + width].sum())
+    return law
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_a_sum_lies_between_its_ends_near_the_wanted_mean(bounded):
     source = np.random.default_rng(1)
-    for _ in range(2000):
+    for _ in range(1000):
         family = random_family(source)
+        tails = np.zeros((4, family[2].size))
+        if not bounded:
+            tails, parts = random_tails(source, family)
         most = int(((family[2] - 1) * family[3]).sum())
-        wanted, found = float(round(source.uniform(0.2, 0.8) * most)), np.empty((1, 5))
-        placed(family, wanted, found)
-        tilt, low, high, by, longest = found[0]
+        wanted, found = float(round(source.uniform(0.2, 0.8) * most)), np.empty((1, 9))
+        placed(family, tails, wanted, found)
+        tilt, low, high, falls, lowest, fall, highest, longest, lost = found[0]
         assert tilt == math.floor(tilt / GRID) * GRID
-        law = law_of_sum(family, tilt)
-        at = np.arange(law.size)
-        mean = law @ at
-        assert abs(mean - wanted) <= max(0.4 * math.sqrt(law @ (at - mean) ** 2), 0.5)
-        assert law[: int(low)].sum() < 1e-16
-        assert law[int(high) + 1 :].sum() < 1e-16
-        assert by > 0.0
         assert longest == family[2].max()
+        law, begin = law_of_sum(family, tilt), 0
+        at = np.arange(law.size)
+        mean, spread = law @ at, math.sqrt(max(law @ at**2 - (law @ at) ** 2, 0.0))
+        if bounded:
+            assert abs(mean - wanted) <= max(0.4 * spread, 0.5)
+            assert lost == 0.0
+        else:
+            law, begin = law_with_tails(family, parts, tilt), -REACH * int(family[3].sum())
+            assert lost >= math.log(law.sum()) - 1e-9
+        at = begin + np.arange(law.size)
+        assert law[at < low].sum() < 1e-16 * (1.0 + lost)
+        assert law[at > high].sum() < 1e-16 * (1.0 + lost)
+        # Chernoff: each value beyond an end, and before it, has at most so much
+        room = 1e-15 * law.max()
+        if falls > 0.0:
+            assert (law <= np.exp(np.minimum(lowest + falls * (at - low), 50.0)) + room).all()
+        if fall > 0.0:
+            assert (law <= np.exp(np.minimum(highest - fall * (at - low), 50.0)) + room).all()
+        if bounded:
+            assert (falls > 0.0) == (low > 0.0)
+            assert (fall > 0.0) == (high < most)
+        else:
+            assert (falls > 0.0) == (low > 0.0 or (tails[0] > 0.0).any())
+
+
+def test_a_tilt_that_no_tail_allows_is_said_to_be_unknown():
+    source = np.random.default_rng(3)
+    family = random_family(source)
+    table, place, size, times = family
+    tails = np.zeros((4, size.size))
+    tails[2], tails[3] = 1e6, 1e-3
+    one, zero, found = np.zeros(1), np.zeros(1, dtype=np.int64), np.empty((1, 9))
+    owner = np.array([laws.LAPLACE]), one + 0.5, one + 2.0, one - np.inf, one + np.inf
+    member = np.arange(size.size)
+    args = np.array([0]), np.array([0, size.size]), (member, size, place, times), table, tails
+    kernels.place_members(*args, zero, owner, one, GRID, DEPTH, found)
+    # the weight rises by 2 - 0.5 at least, so the tilt of the sum is that at least
+    assert found[0, 0] == pytest.approx(1.5, abs=2.0**-38)
+    assert np.isnan(found[0, 1:]).all()
 
 
 @pytest.mark.parametrize("rows_at_once", [1, 100])

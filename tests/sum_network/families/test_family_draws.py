@@ -77,7 +77,7 @@ def test_entries_that_are_too_large_change_no_law(seed, factor, monkeypatch):
     monkeypatch.setattr(family_draws, "_choose", doubtful)
     draws = x + family_draws.sample(sums, 1500, cg.seeded(seed))
     assert min(p_values(draws, released, x), default=1.0) > LEAST
-    monkeypatch.setattr(family_draws, "_share", lambda *_: 1.0)
+    monkeypatch.setattr(family_draws, "_share", lambda *_: (1.0, 0.0))
     wrong = x + family_draws.sample(sums, 3000, cg.seeded(seed))
     assert min(p_values(wrong, released, x)) < LEAST
 
@@ -106,6 +106,6 @@ def test_draws_that_are_always_rejected_are_an_error(monkeypatch):
     tree, x = random_tree(np.random.default_rng(2), 12)
     sums = filled(conditioned(tree, 2.0), x)
     sums.doubt.factor[sums.doubt.factor > 0.0] = 1e300
-    monkeypatch.setattr(family_draws, "_share", lambda *_: 0.0)
+    monkeypatch.setattr(family_draws, "_share", lambda *_: (0.0, 0.0))
     with pytest.raises(NumericalError, match="in a row were rejected"):
         family_draws.sample(sums, 1, cg.seeded(1))

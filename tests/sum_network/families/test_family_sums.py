@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal, localcontext
-from types import SimpleNamespace
+from decimal import Decimal
 
 import numpy as np
 import pytest
 
 import congenial as cg
 from congenial.sum_network import families
-from congenial.sum_network.families import family_draws
-from congenial.sum_network.families.family_sums import _Filling
-from congenial.sum_network.families.family_tilts import Leaves
+from congenial.sum_network.families import exact_arithmetic, family_draws
 from congenial.sum_network.tables import error_limit
 from support.bounded_trees import compiled, conditioned, filled, random_tree
-from support.kernel_entries import entry
 
 pytestmark = pytest.mark.kernels
 
@@ -67,24 +63,53 @@ def test_entries_are_the_true_weights_or_more_by_at_most_their_doubt():
     assert seen > 500
 
 
-def test_the_share_of_a_draw_agrees_with_the_sums_term_by_term():
+def test_shares_agree_with_the_sums_term_by_term():
     source = np.random.default_rng(3)
     tree, x = random_tree(source, 60)
     sums = filled(conditioned(tree, 6.0), x)
     values, doubts = np.zeros((sums.n + sums.order.size, 1), dtype=np.int64), np.zeros(1)
     family_draws._choose(sums, values, doubts, cg.seeded(1))
-    share = family_draws.true_share(sums, values[:, 0])
-    assert 1.0 - doubts[0] - 1e-13 <= share <= 1.0
-    for f in np.flatnonzero(sums.families.owner >= 0):
-        v = sums.families.owner[f]
-        if sums.doubt.factor[v] == 0.0:
+    product = 1.0
+    for v, f, value in family_draws._unsettled(sums, values[:, 0]):
+        share, units = family_draws._share(sums, v, f, value)
+        low, high = exact_arithmetic.share(sums, v, f, value)(0)
+        assert low <= high <= Decimal(1)
+        assert abs(share - float(high)) <= units * 2.0**-53 * share
+        product *= share
+        if f < 0 or sums.directly[f]:
             continue
-        law = family_draws._sum_of_tables
-        law = family_draws._sum_of_leaves if sums.families.of_leaves[f] else law
+        own = sums.doubt
+        log = own.slope[v] * value - own.decay[v] * abs(value) - own.top[v]
+        entry = sums.tables.table[sums.tables.place[v] + value - sums.tables.first[v]]
         first, direct = direct_law(sums, f)
-        assert law(sums, int(f), int(values[v, 0])) == pytest.approx(
-            direct[values[v, 0] - first], rel=1e-11
-        )
+        true = own.unit[v] * math.exp(log) * direct[value - first] / entry
+        assert share == pytest.approx(true, rel=1e-11)
+    assert 1.0 - doubts[0] - 1e-13 <= product <= 1.0 + 1e-13
+
+
+@pytest.mark.parametrize("scale", [0.3, 4.0, 40.0, 200.0])
+def test_no_weight_exceeds_its_table_or_the_bound_beyond_it(scale):
+    """Shares are at most 1, in decimals, also far beyond the ends of tables."""
+    source, beyond = np.random.default_rng(11), 0
+    for _ in range(8):
+        tree, x = random_tree(source, int(source.integers(4, 12)))
+        sums = filled(conditioned(tree, scale, pinned=bool(source.integers(2))), x)
+        of, tables = sums.families, sums.tables
+        for f in np.flatnonzero(of.owner >= 0):
+            v = int(of.owner[f])
+            first, size = int(tables.first[v]), int(tables.size[v])
+            away = np.unique(np.geomspace(1, 200, 4).astype(int))
+            inside = source.integers(0, size, 2)
+            for place in [*inside.tolist(), *(-away).tolist(), *(size - 1 + away).tolist()]:
+                if not exact_arithmetic._entry(sums, v, place):
+                    continue
+                share = exact_arithmetic.share(sums, v, int(f), first + place)
+                # what lies beyond the tables of members is added up, but for a rest
+                low, high = share(1)
+                assert low <= 1
+                assert high <= 1 or not 0 <= place < size
+                beyond += not 0 <= place < size
+    assert beyond > 30 or scale == 0.3
 
 
 @pytest.mark.parametrize("scale", [0.5, 4.0, 20.0, 100.0])
@@ -137,42 +162,3 @@ def test_wide_noise_over_many_counts_is_drawn_by_families():
         assert isinstance(found, families.FamilySums) == by_families
         said = conditioned(tree, scale).explain()
         assert ("one table for each sum" in said) == by_families
-        assert ("the proof of this bound is missing" in said) == by_families
-
-
-def test_integer_weights_of_lifts_are_as_close_as_is_charged():
-    source, fill = np.random.default_rng(9), entry("network.family_draws._cumulate_lifts")
-    with localcontext(prec=50):
-        for _ in range(1000):
-            scale = float(10.0 ** source.uniform(-0.5, 2.0))
-            inverse, gaps = 1.0 / scale, np.unique(source.integers(1, 60, 4))
-            tilt = float(np.floor(source.uniform(-2.0, 0.9) * inverse * 2**40) / 2**40)
-            gap = int(source.choice(gaps))
-            powers, sums = np.empty(64), np.empty(64, dtype=np.int64)
-            unit, top = fill(inverse, tilt, int(gaps[-1]), powers, sums)
-            q, t = (-Decimal(inverse)).exp(), Decimal(tilt).exp()
-            exact = [q**gap, *((1 - q * q) * q ** (gap - j) * t**j for j in range(1, gap + 1))]
-            whole = int(sums[gap]) + int((powers[gap] if top else 1.0) * unit)
-            weights = np.diff(sums[: gap + 1])
-            found = [whole - int(sums[gap]), *(weights[::-1] if top else weights).tolist()]
-            one = SimpleNamespace(
-                m=1, law=leaves_of(gaps, inverse, tilt), each=np.zeros(gaps.size, int)
-            )
-            charged = _Filling._rounding_of_lifts(one, np.array([0]))[0] / (gaps + 2.0).sum()
-            for j in range(gap + 1):
-                share, true = Decimal(found[j]) / whole, exact[j] / sum(exact)
-                # 4 units for each weight, as many for their sum
-                assert abs(share - true) <= Decimal(8 * 2.0**-53) * true + 2 * Decimal(charged)
-
-
-def leaves_of(gaps, inverse, tilt):
-    """Return one family of leaves, one for each gap."""
-    one = np.ones(1)
-    return Leaves(
-        np.array([0, gaps.size]),
-        gaps,
-        np.ones(gaps.size, int),
-        np.zeros(1, int),
-        inverse * one,
-        tilt * one,
-    )

@@ -47,9 +47,6 @@ from congenial.types import BoolArray, FloatArray, IntArray
 # Most nodes of a part, and most parts, of a tree whose tables do not fit in memory at once. Larger
 # parts take long, and their messages miss the error bound more often.
 _LARGEST_PART, _MOST_PARTS = 1 << 17, 10_000
-_UNPROVED = (
-    " One step of the proof of this bound is missing; see proofs/family-draws.md, section A gap."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,8 +344,7 @@ class Conditioned(PlotsMarginals):
         return (
             f"exact sampler: {shape}. {self._law_text} {self._cost_text} Each draw is independent. "
             "Its numerical error changes the probability of any event by at most "
-            f"{error_limit(self.forest.n):.0e}."
-            f"{_UNPROVED if self._is_wide else ''}{self._untried}"
+            f"{error_limit(self.forest.n):.0e}.{self._untried}"
         )
 
     @property
@@ -368,7 +364,8 @@ class Conditioned(PlotsMarginals):
         if self.data_free:
             cost = forest_cost(forest, weights, shared=True, compose=True)
             return "" if cost is None else f"Its tables take {cost}, once for all draws."
-        if self._is_wide:
+        at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
+        if families.are_wide(forest, self._shared_weights(at_zero, forest.orientation)):
             return "The noise is wide, so each call of sample() fills one table for each sum."
         least = forest_cost(forest, weights, shared=True, compose=False)
         most = forest_cost(forest, weights, shared=False, compose=False)
@@ -379,15 +376,6 @@ class Conditioned(PlotsMarginals):
             f"far from their bounds. The most: {most}, if no two counts are. This estimate uses "
             "the noise only, not the confidential counts."
         )
-
-    @cached_property
-    def _is_wide(self) -> bool:
-        """Whether bounded noise is so wide that draws go family by family."""
-        if self.data_free:
-            return False
-        at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
-        weights = self._shared_weights(at_zero, self.forest.orientation)
-        return families.are_wide(self.forest, weights)
 
     @property
     def _untried(self) -> str:

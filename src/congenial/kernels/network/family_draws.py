@@ -9,7 +9,10 @@ weight of the rest over the largest such weight. Two attempts do, nearly always.
 composition then splits the rest among all leaves (`compositions`).
 
 An attempt reads a number of words that does not depend on the words. Where fewer are left, the
-caller goes on with other words, so that the law does not depend on how many it brings.
+caller goes on with other words, so that the law does not depend on how many it brings. Proposals
+are drawn by integers, exactly. An attempt is accepted with a probability that doubles know up to
+their rounding. Where a word lies within that of the probability, and where a proposal may lie
+beyond a table, the caller decides by exact arithmetic (`proofs/family-draws.md`).
 """
 
 from __future__ import annotations
@@ -18,15 +21,29 @@ import math
 
 import numpy as np
 
-from congenial.kernels.network.family_sums import fill_powers
+from congenial.kernels.network.family_sums import LARGEST_TAIL, fill_powers
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.doubled import doubled_exp, two_product, two_sum
 from congenial.kernels.numerics.tape import scaled
 
-# Sum of the weights of the longest lift.
-_WHOLE = 2.0**62
+# State of a draw, state[2], is what it waits for: nothing; a doubt of more than 1/2, which the
+# caller settles; words, or nothing more, after a doubt that is settled or counted; whether an
+# attempt is accepted, and the answers; a root's value that may lie beyond its table, and the
+# answer.
+CLEAR, DOUBTFUL, COUNTED, UNDECIDED, ACCEPTED, REFUSED, ROOT, CHOSEN = range(8)
+# Bits of a word that choose an entry of a table, whose entries add up to at most 2^62.
+_SPARE = np.uint64(2)
+# Sum of the tilted weights of a member, which leaves a share of 2^-29 for roundings and tails, and
+# of the weights of the longest lift. What no weight has is drawn again.
+_WHOLE, _WHOLE_LIFTS = 2.0**62 * (1.0 - 2.0**-29), 2.0**40
+# Largest exponent of a weight beyond a table, and a relative error that a bound on it has room for.
+_FAR, _WELL = 700.0, 1e-6
 # Largest exponent of a tilt of proposals, and most tilts that are tried for one sum.
 MOST_NATS, _TURNS = 32.0, 6
+# The largest probability with which an attempt of leaves is accepted, see `_try_leaves`.
+_UNIT, BELOW_ONE = 2.0**-53, 1.0 - 2.0**-40
+# Factor that makes up for rounding errors, so that a weight is rounded up.
+ABOVE = 1.0 + 2.0**-48
 
 
 @njit(inner=True)
@@ -42,46 +59,66 @@ def _passed(rows, begin, size, target):
 
 
 @njit(inner=True)
-def _accepts(ratio, word):
-    """Accept with probability `ratio`, by a uniform word."""
-    if ratio >= 1.0:
-        return True
-    return word < np.uint64(ratio * 2.0**64)
+def _decided(probability, off, word):
+    """Return 1 if a uniform number is below `probability`, 0 if not, -1 if it may be either.
+
+    `word` has the first 64 bits of the number; `off` bounds the relative error of `probability`.
+    """
+    middle, at = probability * 2.0**64, float(word)
+    room = 2.0 + middle * off + at * 2.0**-52
+    if at + room < middle:
+        return 1
+    return 0 if at > middle + room else -1
 
 
 @njit(inner=True)
 def _cumulate(tables, u, rows, at):
     """Write the running sums of the table of variable u to rows[at], ..."""
-    place, _, size, table = tables
+    place, _, size, table, _ = tables
     total = np.int64(0)
     for i in range(size[u]):
         total += table[place[u] + i]
         rows[at + i] = total
 
 
-@njit(inner=True)
-def _lay_out(tables, member, begin, stop, tilt, rows, scratch):
-    """Write the tables of members to `rows`, tilted, and add up all but the widest one.
+@njit()
+def lay_out(tables, member, begin, stop, tilt, rows, shares, laid):
+    """Write the weights that propose the values of members, tilted, to `rows`, one after another.
 
-    The widest table is that whose largest entry is the least share of its sum. Returns (where it is
-    among the members, its largest entry, mean and variance of the sum).
+    Weights are integers. Each is at least entry * exp(tilt * (i - middle)) * scale, for the entry
+    at place i of the member's table, and exceeds it by the share that `shares` lacks to 1. Without
+    a tilt they are the entries. `laid` (members, 2) has the middle and the scale of each. The
+    weights of all members but the widest one are added up. That is the one whose largest weight is
+    the least share of their sum. Returns (where it is among the members, its largest weight; a
+    bound on its weights beyond its table, as a share of that; mean and variance of the sum; whether
+    the weights beyond all tables are small enough to be drawn).
     """
-    place, low, size, table = tables
-    best, least, most, at = begin, 2.0, np.int64(0), 0
+    place, low, size, table, tails = tables
+    best, least, most, at, edge, fits = begin, 2.0, np.int64(0), 0, 0.0, True
     mean = variance = 0.0
     for j in range(begin, stop):
         zero, width = place[member[j]], size[member[j]]
+        middle, scale, off = 0, 1.0, 0.0
         if tilt != 0.0:
-            middle, total = 0, 0.0
+            total = 0.0
             for i in range(width):
                 middle = i if table[zero + i] > table[zero + middle] else middle
             for i in range(width):
-                scratch[i] = float(table[zero + i]) * math.exp(tilt * (i - middle))
-                total += scratch[i]
+                shares[at + i] = float(table[zero + i]) * math.exp(tilt * (i - middle))
+                total += shares[at + i]
             scale = (_WHOLE - 2.0 * width) / total
+            # more than the rounding errors of the exponents and the exponentials
+            off = (abs(tilt) * width + 16.0) * _UNIT
+        laid[j - begin, 0], laid[j - begin, 1] = middle, scale
         top, whole, first, second = np.int64(0), np.int64(0), 0.0, 0.0
         for i in range(width):
-            entry = table[zero + i] if tilt == 0.0 else np.int64(scratch[i] * scale) + 1
+            entry = table[zero + i]
+            if tilt == 0.0:
+                shares[at + i] = 1.0
+            elif entry > 0:
+                own = shares[at + i] * scale
+                entry = np.int64(own * (1.0 + off)) + 1
+                shares[at + i] = own / float(entry)
             rows[at + i] = entry
             top, whole = max(top, entry), whole + entry
             first += float(entry) * i
@@ -89,8 +126,17 @@ def _lay_out(tables, member, begin, stop, tilt, rows, scratch):
         first, second = first / float(whole), second / float(whole)
         mean += low[member[j]] + first
         variance += second - first * first
+        mine = 0.0
+        for side in range(2):
+            bound, fall = tails[2 * side, member[j]], tails[2 * side + 1, member[j]]
+            if bound > 0.0:
+                fall += tilt if side == 0 else -tilt
+                away = float(-1 - middle if side == 0 else width - middle)
+                own = bound * scale * math.exp(min(tilt * away, _FAR))
+                fits &= fall > 0.0 and own < LARGEST_TAIL * -math.expm1(-fall)
+                mine = max(mine, own)
         if float(top) < least * float(whole):
-            best, least, most = j, float(top) / float(whole), top
+            best, least, most, edge = j, float(top) / float(whole), top, mine / float(top)
         at += width
     at = 0
     for j in range(begin, stop):
@@ -99,78 +145,102 @@ def _lay_out(tables, member, begin, stop, tilt, rows, scratch):
             for i in range(at + 1, at + width):
                 rows[i] += rows[i - 1]
         at += width
-    return best, most, mean, variance
+    return best, most, edge, mean, variance, fits
 
 
 @njit()
-def draw(order, families, tables, leaves, binomials, tilts, doubt, state, words, values, doubts):
+def draw(
+    order,
+    families,
+    tables,
+    leaves,
+    binomials,
+    tilts,
+    doubt,
+    state,
+    turned,
+    words,
+    values,
+    doubts,
+):
     """Draw the members of families `order`, from the top down; return the number of words read.
 
     `values` (n + m, draws) has the variables and, for families of leaves, the rest that is to be
     composed; fixed sums are 0. `doubts` (draws,) gains the doubts of all sums that were drawn; a
     draw whose doubt is infinite is left as it is.
 
-    `state` is updated: [0] families that are done, [1] draws that are done in the next one, [2] 1
-    if that draw's sum has a doubt of more than 1/2, which the caller settles and sets to 2, [3]
-    families whose owners, in no sum, have been drawn.
+    `state` is updated: [0] families that are done, [1] draws that are done in the next one, [2]
+    what the next draw waits for, see above, [3] families whose owners, in no sum, have been drawn.
+    turned[0] is the tilt of proposals. If an attempt or a root is undecided, its words are the next
+    ones.
     """
-    start, member, owner, root, of_leaves, _, _ = families
-    _, first, size, _ = tables
+    start, member, owner, root, of_leaves, lone, _, _ = families
+    _, first, size, _, _ = tables
     base_tilt, retilt = tilts
     columns, used = values.shape[1], 0
-    rows, scratch = np.empty(1024, dtype=np.int64), np.empty(1024)
-    lifts = np.empty(64), np.empty(64, dtype=np.int64)
+    rows, shares, laid = np.empty(1024, dtype=np.int64), np.empty(1024), np.empty((64, 2))
+    lifts = np.empty(64), np.empty(64, dtype=np.int64), np.empty(64)
     for at in range(state[0], order.size):
         f = order[at]
         v, begin, stop = owner[f], start[f], start[f + 1]
         if root[f] and state[3] <= at:
-            if words.size - used < columns:
+            if words.size - used < columns - state[1]:
                 return used
             if rows.size < size[v]:
                 rows = np.empty(2 * size[v], dtype=np.int64)
             _cumulate(tables, v, rows, 0)
-            for r in range(columns):
-                target, _ = scaled(words[used], rows[size[v] - 1])
+            for r in range(state[1], columns):
+                target = np.int64(words[used] >> _SPARE)
+                if target < rows[size[v] - 1]:
+                    values[v, r] = first[v] + _passed(rows, 0, size[v], target)
+                elif state[2] != CHOSEN:
+                    state[1], state[2] = r, ROOT
+                    return used
+                state[2] = CLEAR
                 used += 1
-                values[v, r] = first[v] + _passed(rows, 0, size[v], target)
-            state[3] = at + 1
+            state[1], state[3] = 0, at + 1
         law = 1.0, True, 0, 0, np.int64(0)
         of_all = tables, member, begin, stop
-        last, most, need, widest, tilt = -1, np.int64(0), 0, 0, 0.0
-        mean = variance = 0.0
+        last, most, need, tilt = -1, np.int64(0), 0, 0.0
+        edge = mean = variance = 0.0
+        widest = lifted = 0
         if of_leaves[f]:
             need, widest, highest = _lifted(f, leaves)
             if lifts[0].size < widest + 2:
-                lifts = np.empty(2 * widest + 2), np.empty(2 * widest + 2, dtype=np.int64)
+                room = 2 * widest + 2
+                lifts = np.empty(room), np.empty(room, dtype=np.int64), np.empty(room)
             unit, top = 1.0, True
             if need > 1:
-                unit, top = _cumulate_lifts(leaves[4][f], leaves[5][f], widest, *lifts)
-            mode = _mode(stop - begin, leaves[4][f], leaves[5][f])
+                unit, top = cumulate_lifts(leaves[4][f], leaves[5][f], widest, *lifts)
+            mode = mode_of(stop - begin, leaves[4][f], leaves[5][f])
             law = unit, top, need, highest, mode
         else:
             room = 0
             for j in range(begin, stop):
                 room += size[member[j]]
                 widest = max(widest, size[member[j]])
-            if rows.size < room:
-                rows = np.empty(2 * room, dtype=np.int64)
-            if scratch.size < widest:
-                scratch = np.empty(2 * widest)
-            need, tilt = stop - begin, retilt[f]
-            last, most, mean, variance = _lay_out(*of_all, tilt, rows, scratch)
+                lifted += lone[member[j]]
+            if rows.size < room or shares.size < room:
+                rows, shares = np.empty(2 * room, dtype=np.int64), np.empty(2 * room)
+            if laid.shape[0] < stop - begin:
+                laid = np.empty((2 * (stop - begin), 2))
+            need = stop - begin
+            if state[1] == 0 and state[2] == CLEAR:
+                turned[0] = retilt[f]
+            tilt = turned[0]
+            last, most, edge, mean, variance, _ = lay_out(*of_all, tilt, rows, shares, laid)
         for r in range(state[1], columns):
             state[1] = r
+            answer, state[2] = state[2], CLEAR
             if doubts[r] == np.inf:
-                state[2] = 0
                 continue
-            if v >= 0 and state[2] == 0:
+            if v >= 0 and answer == CLEAR:
                 own = doubt_of(v, values[v, r], doubt, tables)
                 if own > 0.5:
-                    state[2] = 1
+                    state[2] = DOUBTFUL
                     return used
                 doubts[r] += own
-            state[2] = 0
-            if last >= 0 and need > 1:
+            if last >= 0 and need > 1 and answer < UNDECIDED:
                 # proposals near the sum are accepted more often; any tilt leaves the law as it is
                 whole = float(values[v, r]) if v >= 0 else 0.0
                 for _ in range(_TURNS):
@@ -181,13 +251,23 @@ def draw(order, families, tables, leaves, binomials, tilts, doubt, state, words,
                     if abs(tilt + step) * widest > MOST_NATS:
                         break
                     tilt += step
-                    last, most, mean, variance = _lay_out(*of_all, tilt, rows, scratch)
+                    laid_out = lay_out(*of_all, tilt, rows, shares, laid)
+                    if not laid_out[-1]:
+                        tilt -= step
+                        laid_out = lay_out(*of_all, tilt, rows, shares, laid)
+                        last, most, edge, mean, variance, _ = laid_out
+                        break
+                    last, most, edge, mean, variance, _ = laid_out
+                turned[0] = tilt
             while True:
                 if words.size - used < need:
                     # the doubt is counted once
-                    state[2] = 2
+                    state[2] = COUNTED
                     return used
-                if of_leaves[f]:
+                done = 1
+                if answer in (ACCEPTED, REFUSED):
+                    done = 1 if answer == ACCEPTED else 0
+                elif of_leaves[f]:
                     done = _try_leaves(
                         f,
                         families,
@@ -202,12 +282,20 @@ def draw(order, families, tables, leaves, binomials, tilts, doubt, state, words,
                         r,
                     )
                 else:
-                    done = _try_tables(
-                        f, families, tables, last, most, rows, words, used, values, r
-                    )
+                    off = (4.0 * abs(tilt) * widest + 128.0) * need * _UNIT
+                    proposal = last, most, edge, rows, shares, off
+                    done = _try_tables(f, families, tables, proposal, words, used, values, r)
+                if done < 0:
+                    state[2] = UNDECIDED
+                    return used
                 used += need
+                answer = CLEAR
                 if done:
                     break
+            if lifted:
+                for j in range(begin, stop):
+                    if lone[member[j]]:
+                        doubts[r] += doubt_of(member[j], values[member[j], r], doubt, tables)
         state[0], state[1] = at + 1, 0
     return used
 
@@ -225,94 +313,133 @@ def _lifted(f, leaves):
     return lifted + 1 if lifted else 0, widest, highest
 
 
-@njit(inner=True)
-def _mode(size, inverse, tilt):
-    """Return the mode of a sum of geometric variables."""
+@njit()
+def mode_of(size, inverse, tilt):
+    """Return the mode of a sum of geometric variables, or a value beside it."""
     return np.int64((size - 1.0) * math.exp(tilt - inverse) / -math.expm1(tilt - inverse))
 
 
 @njit(inner=True)
 def _try_leaves(f, families, leaves, binomials, base_tilt, law, lifts, words, used, values, r):
-    """Draw the lifts of a family; return whether they are accepted."""
-    start, member, owner, _, _, gap, least = families
+    """Draw the lifts of a family; return whether they are accepted, -1 if the caller decides.
+
+    The probability is a bit less than the true ratio, which may exceed 1 by rounding of the mode.
+    """
+    start, member, owner, _, _, _, gap, least = families
     _, _, _, base, _, tilt = leaves
-    of, offset, binomial = binomials
+    of, offset, length, binomial = binomials
     unit, top, need, highest, mode = law
-    powers, sums = lifts
+    powers, sums, shares = lifts
     v = owner[f]
     whole = (values[v, r] if v >= 0 else np.int64(0)) - base[f]
-    left = whole
+    left, ratio = whole, BELOW_ONE
+    if whole >= length[of[f]]:
+        return -1
     for j in range(start[f], start[f + 1]):
         u = member[j]
         c = gap[u]
         lift = np.int64(0)
         if c > 0:
-            end = np.int64((powers[c] if top else 1.0) * unit)
-            target, _ = scaled(words[used], sums[c] + end)
+            own = (powers[c] if top else 1.0) * unit
+            end = np.int64(own * ABOVE) + 1
+            total = sums[c] + end
+            target, low = scaled(words[used], total)
             used += 1
+            # Lemire (2019): else some values would have a word more than others
+            t = np.uint64(total)
+            if low < t and low < (~t + np.uint64(1)) % t:
+                return 0
             if target < sums[c]:
                 h = _passed(sums, 1, c, target)
                 lift = c - h if top else h + 1
+                ratio *= shares[h]
+            else:
+                ratio *= own / float(end)
         values[u, r] = least[u] + lift
         left -= lift
     if left < 0:
-        return False
+        return 0
     values[gap.size + f, r] = left
     if need == 0:
-        return True
-    best, at = min(max(mode, whole - highest, 0), whole), offset[of[f]]
+        return 1
+    best, at = best_rest(mode, whole, highest), offset[of[f]]
     by, by_low = two_sum(tilt[f], -base_tilt[f])
     away = float(left - best)
     h, low = two_product(by, away)
     h, low = doubled_exp(h, low + by_low * away)
-    return _accepts(binomial[at + left] / binomial[at + best] * (h + low), words[used])
+    ratio *= binomial[at + left] / binomial[at + best] * (h + low)
+    return _decided(ratio, (16.0 * need + 32.0) * _UNIT, words[used])
+
+
+@njit()
+def best_rest(mode, whole, highest):
+    """Return the likeliest rest of a sum, or one beside it, after lifts of up to `highest`."""
+    return min(max(mode, whole - highest, 0), whole)
 
 
 @njit(inner=True)
-def _try_tables(f, families, tables, last, most, rows, words, used, values, r):
-    """Draw the members of a family from their tables; return whether they are accepted."""
-    start, member, owner, _, _, _, _ = families
-    _, first, size, _ = tables
+def _try_tables(f, families, tables, proposal, words, used, values, r):
+    """Draw members by their tables; return whether they are accepted, -1 if the caller decides."""
+    start, member, owner, _, _, _, _, _ = families
+    _, first, size, _, _ = tables
+    last, most, edge, rows, shares, off = proposal
     left, begun, own = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)), 0, 0
+    ratio = 1.0
     for j in range(start[f], start[f + 1]):
         u = member[j]
         if j == last:
             own = begun
         else:
-            target, _ = scaled(words[used], rows[begun + size[u] - 1])
+            target = np.int64(words[used] >> _SPARE)
             used += 1
-            values[u, r] = first[u] + _passed(rows, begun, size[u], target)
+            if target >= rows[begun + size[u] - 1]:
+                return -1
+            i = _passed(rows, begun, size[u], target)
+            values[u, r] = first[u] + i
             left -= values[u, r]
+            ratio *= shares[begun + i]
         begun += size[u]
     u = member[last]
+    values[u, r] = left
+    if start[f + 1] - start[f] == 1:
+        return 1
     i = left - first[u]
     if i < 0 or i >= size[u]:
-        return False
-    values[u, r] = left
-    target, _ = scaled(words[used], most)
-    return target < rows[own + i] or start[f + 1] - start[f] == 1
+        return 0 if _decided(edge, _WELL, words[used]) == 0 else -1
+    ratio *= shares[own + i] * (float(rows[own + i]) / float(most))
+    return _decided(ratio, off, words[used])
 
 
 @njit()
 def doubt_of(v, x, doubt, tables):
-    """Return by which share the entry of x may be too large (`sum_network.families`)."""
-    factor, slope, decay, log_top, _ = doubt
-    place, first, _, table = tables
-    if factor[v] == 0.0:
+    """Return by which share the entry of x may be too large, 1 beyond the table (`Doubt`)."""
+    factor, rounding, slope, decay, log_top, _ = doubt
+    place, first, size, table, _ = tables
+    if x < first[v] or x >= first[v] + size[v]:
+        return 1.0
+    if rounding[v] == 0.0:
         return 0.0
     entry = float(table[place[v] + x - first[v]])
-    return factor[v] * math.exp(slope[v] * x - decay[v] * abs(x) - log_top[v]) / entry
+    more = factor[v] * math.exp(slope[v] * x - decay[v] * abs(x) - log_top[v])
+    return (more + 1.0) / entry + rounding[v]
 
 
-@njit(inner=True)
-def _cumulate_lifts(inverse, tilt, widest, powers, sums):
-    """Fill the powers and running weights of lifts of gaps up to `widest`; return (unit, top)."""
+@njit()
+def cumulate_lifts(inverse, tilt, widest, powers, sums, shares):
+    """Fill the powers and running weights of lifts of gaps up to `widest`; return (unit, top).
+
+    A weight is an integer, and is at least unit * (1 - exp(-2 inverse)) times a power. `shares`
+    has the latter over the former.
+    """
     top = fill_powers(inverse, tilt, powers[: widest + 1])
     most, total = -math.expm1(-2.0 * inverse), 1.0
     for h in range(widest + 1):
         total += most * powers[h]
-    unit = (_WHOLE - 2.0 * widest - 4.0) / total
+    unit = (_WHOLE_LIFTS - 2.0 * widest - 4.0) / total
     sums[0] = 0
     for h in range(widest):
-        sums[h + 1] = sums[h] + np.int64(most * powers[h if top else h + 1] * unit)
+        own = most * powers[h if top else h + 1] * unit
+        weight = np.int64(own * ABOVE) + 1
+        shares[h] = own / float(weight)
+        sums[h + 1] = sums[h] + weight
     return unit, top

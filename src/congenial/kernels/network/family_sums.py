@@ -15,18 +15,21 @@ import math
 
 import numpy as np
 
-from congenial.kernels.network.weights import fill_unary
+from congenial.kernels.network.weights import exponent, fill_unary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import convolve_closely
 from congenial.kernels.numerics.doubled import doubled_exp, two_product
 from congenial.kernels.numerics.laws import GEOMETRIC_SUM, LAPLACE
 
-# Nats: what lies beyond an end of a range has at most exp(-DEPTH) of a law's probability.
-DEPTH = 42.0
+# Nats by which bounds on tails are raised, since doubles compute them.
+MARGIN = 1e-6
 # Nats below the largest entry of a table at which its ends are cut.
-_CUT = 40.0
-# Largest sum of a table's entries.
-_WHOLE = 2.0**62
+_CUT = 44.0
+# Nats by which a bound beyond a table is raised, so that it need not fall as slowly as its entries,
+# until it falls at the first share of the known rate; the second share is the least.
+_ROOMS, _STEEP, _SLOW = (2.0, 5.0, 8.0), 0.7, 0.01
+# Most weight beyond one end of a table, and the largest sum of its entries.
+LARGEST_TAIL, _WHOLE = 2.0**30, 2.0**62 * (1.0 - 2.0**-30)
 # Nats: frequencies at which the sum of the geometric variables alone is smaller are left out.
 _FAINT = 36.0
 # Nats by which a lift's weights differ below which they count as equal.
@@ -34,9 +37,13 @@ _EVEN = 1e-4
 # Points on each side of the mode of a weighted normal law, the nearest one as a share of the least
 # width, and the farthest one in deviations.
 _POINTS, _NEAR, _REACH = 20, 0.05, 7.0
-# Units of rounding of an entry of a lift's table, of a compensated sum (`convolution`) and of a
-# negative binomial weight (`weights`).
-_LIFT, _SUM, _NEGATIVE_BINOMIAL = 4.0, 4.0 + 2.0**-8, 2.0
+# Most steps of a tilt, and the squared distance from the wanted mean at which they stop, in
+# variances.
+_STEPS, _CLOSE = 50, 0.01
+# Units of rounding of an entry of a lift's table, of a compensated sum (`convolution`), of a
+# negative binomial weight (`weights`), and of a table's entry beside its sum.
+_LIFT, _SUM, _NEGATIVE_BINOMIAL, ENTRY = 4.0, 4.0 + 2.0**-8, 2.0, 12.0
+_UNIT = 2.0**-53
 
 
 @njit(inner=True)
@@ -110,11 +117,11 @@ def moments_of_leaves(number, begins, gaps, counts, size, inverse, tilt, mean, v
 
 
 @njit()
-def place_leaves(number, begins, gaps, counts, size, inverse, tilt, placed):
+def place_leaves(number, begins, gaps, counts, size, inverse, tilt, depth, placed):
     """Fill rows `number` of `placed` (m, 4): ends, and tilts of the ends, of each sum.
 
     Distinct gaps of family f are at begins[f] .. begins[f + 1] - 1, with their numbers in `counts`.
-    Beyond each end, the law has at most exp(-DEPTH) of the probability (Chernoff), also if it is
+    Beyond each end, the law has at most exp(-depth) of the probability (Chernoff), also if it is
     tilted outwards by less than the tilt of the end. Ends are nan if the law does not exist.
     """
     for f in number:
@@ -124,122 +131,175 @@ def place_leaves(number, begins, gaps, counts, size, inverse, tilt, placed):
         placed[f, 0] = placed[f, 1] = np.nan
         if not variance > 0.0:
             continue
-        here, own = _cumulant(*law, tilt[f]), math.sqrt(2.0 * DEPTH / variance)
+        here, own = _cumulant(*law, tilt[f]), math.sqrt(2.0 * depth / variance)
         least, most = 0.0, np.inf
         placed[f, 2] = placed[f, 3] = own
         for share in (1.0, 0.6, 1.6):
             by = own * share
-            end = (here - _cumulant(*law, tilt[f] - by) - DEPTH) / by
+            end = (here - _cumulant(*law, tilt[f] - by) - depth) / by
             if end > least:
                 least, placed[f, 2] = end, by
         for share in (1.2, 0.9, 0.6, 0.3):
             for by in (min(own * share, 0.9 * room), room * min(share, 0.9)):
-                end = (_cumulant(*law, tilt[f] + by) - here + DEPTH) / by
+                end = (_cumulant(*law, tilt[f] + by) - here + depth) / by
                 if end < most:
                     most, placed[f, 3] = end, by
         placed[f, 0], placed[f, 1] = math.floor(least), math.ceil(most) + 1.0
 
 
-@njit(inner=True)
-def _log_top(inverse, tilt, first, last):
-    """Return the largest of tilt * x - inverse * abs(x) for x from `first` to `last`."""
-    middle = min(max(0.0, first), last)
-    most = tilt * middle - inverse * abs(middle)
-    for x in (first, last):
-        most = max(most, tilt * x - inverse * abs(x))
-    return most
+@njit()
+def match_leaves(number, families, size, owners, grid):
+    """Move the tilts of families `number`, by multiples of `grid`, to what their owners want.
+
+    That is such that the mean of a sum comes near the mean of its owner, roughly.
+    """
+    begins, gaps, counts, base, inverse, tilt = families
+    kind, own_inverse, above, lo, hi = owners
+    for f in number:
+        if not lo[f] < hi[f]:
+            continue
+        law = gaps, counts, begins[f], begins[f + 1], size[f], inverse[f]
+        decay = own_inverse[f] if kind[f] == LAPLACE else 0.0
+        lower = above[f] - decay if hi[f] == np.inf else -np.inf
+        upper = min(above[f] + decay if lo[f] == -np.inf else np.inf, inverse[f])
+        new = min(max(lower, tilt[f]), upper)
+        if new == inverse[f]:
+            new = 0.5 * (max(lower, tilt[f]) + upper)
+        for _ in range(_STEPS):
+            tilt[f] = math.floor(new / grid) * grid
+            mean, variance = _moments(*law, tilt[f])
+            weight = decay, above[f] - tilt[f], lo[f], hi[f]
+            off = weigh_one(base[f] + mean, variance, *weight)[0] - base[f] - mean
+            if off * off <= _CLOSE * variance or new == (upper if off > 0.0 else lower):
+                break
+            if off > 0.0:
+                lower = new
+            else:
+                upper = new
+            new += off / max(variance, abs(off) * math.sqrt(variance))
+            if not lower < new < upper:
+                new = 0.5 * (lower + upper)
 
 
 @njit(inner=True)
-def weigh(sums, more, ends, first, size, law, own, out, begin):
+def _log_of(own, a, b, side, k, cut, most):
+    """Return the log of the k-th entry outside own[a:b] on one side, `most` after `cut` of them."""
+    if k == cut:
+        return most
+    x = own[a - 1 - k] if side == 0 else own[b + k]
+    return math.log(x) if x > 0.0 else -np.inf
+
+
+@njit(inner=True)
+def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
     """Write a table of the weights at first, ... times bounds on sums[0], ... to out[begin], ...
 
-    A sum is at most sums[i] + more, and towards an end at most exp(-DEPTH) times a power that grows
-    inwards by `ends`, from 0 and from ends[2] on; where these are 0, nothing is known. `law` has
-    kind, inverse scale, tilt and ends of the weight, which is at most 1. Entries are integers,
-    rounded up, that add up to at most 2^62. Unlikely ends are left out. Returns (first value and
-    size of the table; sum of all products; sum of the weights; the entry of a product of 1; share
-    that was left out; log by which weights were divided; share of entries that are mostly a bound).
-    The size is 0 if no product is positive. `own` is scratch.
+    A sum is at most sums[i] + more, up to `units` of rounding. `ends` has a rate and a level for
+    each end: at i it is at most exp(level + rate * i) below and exp(level - rate * i) above, also
+    beyond the `size` sums; where the rate is 0, there is nothing beyond. `law` has kind, inverse
+    scale, tilt and ends of the weight, which is at most 1. Entries are integers, rounded up, that
+    add up to less than 2^62. Unlikely ends are left out. `tail` (4,) is filled with bounds on them
+    and on what lies beyond, see `Tails`. Returns (first value and size of the table; sum of all
+    products; the entry of a product of 1; log by which weights were divided; share of entries that
+    are mostly a bound). The size is 0 if no product is positive, or the weight rises faster, at an
+    end, than the sum is known to fall there. `own` is scratch.
     """
     kind, inverse, tilt, lo, hi = law
+    tail[:] = 0.0
     low = np.int64(min(max(lo - first, 0.0), float(size)))
     high = np.int64(max(min(hi - first + 1.0, float(size)), 0.0))
     if low >= high:
-        return first, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        return first, 0, 0.0, 0.0, 0.0, 0.0
     width = high - low
     log_top = fill_unary(kind, inverse, 0.0, tilt, first + low, own[:width])
-    total = weights = top = faint = 0.0
+    total = top = faint = 0.0
+    above, lowest, highest = 1.0 + (units + ENTRY) * _UNIT, ends[1] + MARGIN, ends[3] + MARGIN
     for i in range(width):
-        weights += own[i]
         most = max(sums[low + i], 0.0) + more
         faint += own[i] * more if most < 2.0 * more else 0.0
         if most < 4.0 * more:
             if ends[0] > 0.0:
-                most = min(most, math.exp(min(ends[0] * (low + i) - DEPTH, 0.0)))
-            if ends[1] > 0.0:
-                most = min(most, math.exp(min(ends[1] * (ends[2] - low - i) - DEPTH, 0.0)))
-        own[i] *= most
+                most = min(most, math.exp(min(lowest + ends[0] * (low + i), 0.0)))
+            if ends[2] > 0.0:
+                most = min(most, math.exp(min(highest - ends[2] * (low + i), 0.0)))
+        own[i] *= most * above
         total += own[i]
         top = max(top, own[i])
     if not top > 0.0:
-        return first, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    least = top * math.exp(-_CUT)
-    a, b, cut = 0, width, 0.0
-    while own[a] < least:
-        cut += own[a]
+        return first, 0, 0.0, 0.0, 0.0, 0.0
+    # ends are cut where something may lie beyond, so that a bound is needed anyway
+    open_low, open_high = ends[0] > 0.0 and lo < first, ends[2] > 0.0 and hi >= first + size
+    least, a, b = top * math.exp(-_CUT), 0, width
+    while open_low and own[a] < least:
+        total -= own[a]
         a += 1
-    while own[b - 1] < least:
-        cut += own[b - 1]
+    while open_high and own[b - 1] < least:
+        total -= own[b - 1]
         b -= 1
-    scale = (_WHOLE - 2.0 * (b - a)) / (total - cut)
+    scale = (_WHOLE - 2.0 * (b - a)) / total
+    decay = inverse if kind == LAPLACE else 0.0
+    for side in range(2):
+        if not (open_low if side == 0 else open_high):
+            continue
+        end, rate = float(first - 1 if side == 0 else first + size), ends[2 * side]
+        # rise of the weight, outwards
+        rise = (-tilt if side == 0 else tilt) + (-decay if end * (2 * side - 1) > 0.0 else decay)
+        fall, cut = rate - rise, a if side == 0 else width - b
+        bound = lowest - rate if side == 0 else highest - rate * size
+        h, l = exponent(kind, inverse, 0.0, tilt, end)
+        most = bound + ((h - log_top) + l)
+        if not fall > 0.0:
+            return first, 0, 0.0, 0.0, 0.0, 0.0
+        # a rate at which bounds fall beyond the table, not much slower than what is known if the
+        # bound at the first value there has some room
+        slow = 0.0
+        for room in _ROOMS:
+            if slow < _STEEP * fall:
+                slow, edge = fall, math.log(least) + room
+                for k in range(1, cut + 1):
+                    slow = min(slow, (edge - _log_of(own, a, b, side, k, cut, most)) / k)
+        fall, edge = max(slow, _SLOW * fall), -np.inf
+        for k in range(cut + 1):
+            edge = max(edge, _log_of(own, a, b, side, k, cut, most) + fall * k)
+        tail[2 * side], tail[2 * side + 1] = math.exp(edge + MARGIN) * scale, fall
+        if not tail[2 * side] < LARGEST_TAIL * -math.expm1(-fall):
+            return first, 0, 0.0, 0.0, 0.0, 0.0
     for i in range(b - a):
         x = own[a + i]
         out[begin + i] = np.int64(x * scale) + 1 if x > 0.0 else 0
-    return first + low + a, b - a, total, weights, scale, cut / total, log_top, faint / total
+    return first + low + a, b - a, total, scale, log_top, faint / total
 
 
 @njit()
-def weigh_all(number, sums, begins, errors, at, bounds, laws, tilts, found, table, used):
+def weigh_all(number, sums, parts, errors, first, ends, laws, tilts, found, tails, table, used):
     """Fill tables of the owners of families from the laws of their sums, rows of `sums`.
 
-    A row is periodic and is read from `begins` on. `at` has the ends beyond which the sum lies with
-    probability exp(-DEPTH), counted from the least sum, and that sum; a row begins at the first.
-    `bounds` has the tilts of these ends. Tables are appended to the first `used` entries of
-    `table`; returns (table, entries in use), a longer copy where needed. `found` (rows, 9) is
-    filled with the place of each table and with what `weigh` returns. The size is 0 too if the
-    weight rises faster, at an end, than the sum is known to fall there.
+    A row is periodic. `parts` has where it is read from, where the sum is `first`, and the number
+    of entries. For `ends` (rows, 4) see `weigh`. Tables are appended to the first `used` entries of
+    `table`; returns (table, entries in use), a longer copy where needed. `found` (rows, 6) is
+    filled with the place of each table, its first value, its size, the entry of a product of 1, the
+    log by which weights were divided and the share of entries that are mostly a bound, `tails`
+    (rows, 4) as in `weigh`.
     """
     kind, inverse, tilt, lo, hi = laws
+    begins, sizes = parts
     n = sums.shape[1]
     row, own = np.empty(n), np.empty(n)
     for i in range(number.size):
-        f, error = number[i], errors[i]
-        first, slope = at[i, 2] + at[i, 0], tilt[f] - tilts[f]
-        decay = inverse[f] if kind[f] == LAPLACE else 0.0
-        below = -slope - (decay if first <= 0 else -decay)
-        beyond = slope - (decay if first + n > 0 else -decay)
-        known = error > 0.0
-        found[i, 2] = 0.0
-        if known and lo[f] < first and at[i, 0] > 0 and below > bounds[i, 0]:
-            continue
-        if known and hi[f] > first + n and beyond > bounds[i, 1]:
-            continue
-        for j in range(begins[i], n):
-            row[j - begins[i]] = sums[i, j]
-        for j in range(begins[i]):
-            row[n - begins[i] + j] = sums[i, j]
-        if table.size < used + n:
-            longer = np.empty(max(used + n, 2 * table.size), dtype=np.int64)
+        f = number[i]
+        size, before = sizes[i], min(n - begins[i], sizes[i])
+        for j in range(before):
+            row[j] = sums[i, begins[i] + j]
+        for j in range(before, size):
+            row[j] = sums[i, j - before]
+        if table.size < used + size:
+            longer = np.empty(max(used + size, 2 * table.size), dtype=np.int64)
             longer[:used] = table[:used]
             table = longer
-        low = bounds[i, 0] if known and at[i, 0] > 0 else 0.0
-        ends = low, bounds[i, 1] if known else 0.0, float(at[i, 1] - at[i, 0])
-        law = kind[f], inverse[f], slope, lo[f], hi[f]
-        out = weigh(row, error, ends, first, n, law, own, table, used)
+        law = kind[f], inverse[f], tilt[f] - tilts[f], lo[f], hi[f]
+        out = weigh(row, errors[i], 0.0, ends[i], first[i], size, law, own, table, used, tails[i])
         found[i, 0], found[i, 1], found[i, 2] = used, out[0], out[1]
-        found[i, 3], found[i, 4], found[i, 5], found[i, 6] = out[2], out[3], out[4], out[5]
-        found[i, 7], found[i, 8] = out[6], out[7]
+        found[i, 3], found[i, 4], found[i, 5] = out[3], out[4], out[5]
         used += out[1]
     return table, used
 
@@ -256,17 +316,18 @@ def fill_powers(inverse, tilt, out):
 
 
 @njit()
-def fill_directly(number, families, binomials, laws, base_tilt, placed, found, table, used):
+def fill_directly(
+    number, families, binomials, laws, base_tilt, placed, depth, found, tails, table, used
+):
     """Fill the tables of the owners of families, whose sums are added up term by term.
 
-    For `table` and `used` see `weigh_all`. `found` (families, 6) has each owner's place, first
-    value, size, units of rounding, largest weight over the mean weight of the sum, and the share
-    that was cut. The size is 0 if no value is possible, or the weight rises faster, at the upper
-    end, than the sum is known to fall there.
+    For `table`, `used` and `tails` see `weigh_all`. `found` (families, 6) has each owner's place,
+    first value, size, the entry of a product of 1, the log by which weights were divided, and units
+    of rounding. The size is 0 as in `weigh`.
     """
     begins, gaps, counts, base, inverse, tilt = families
     kind, own_inverse, own_tilt, lo, hi = laws
-    of, offset, binomial = binomials
+    of, offset, _, binomial = binomials
     room, widest = np.int64(64), np.int64(1)
     for i in range(number.size):
         f = number[i]
@@ -275,7 +336,7 @@ def fill_directly(number, families, binomials, laws, base_tilt, placed, found, t
             widest = gaps[r] + 1 if gaps[r] >= widest else widest
     sums, own, lifts, lift = np.empty(room), np.empty(room), np.empty((2, room)), np.empty(room)
     work, powers = np.empty((4, 2 * room + 16)), np.empty(widest)
-    last_inverse, top = -1.0, True
+    last_inverse, top, ends = -1.0, True, np.zeros(4)
     for i in range(number.size):
         f = number[i]
         if inverse[f] != last_inverse:
@@ -310,24 +371,18 @@ def fill_directly(number, families, binomials, laws, base_tilt, placed, found, t
             longer = np.empty(max(used + n, 2 * table.size), dtype=np.int64)
             longer[:used] = table[:used]
             table = longer
-        ends = max(lo[f], float(base[f])), min(hi[f], float(base[f] + n - 1))
-        decay = own_inverse[f] if kind[f] == LAPLACE else 0.0
-        beyond = own_tilt[f] - tilt[f] - (decay if ends[1] > 0.0 else -decay)
-        found[i, 2] = 0.0
-        if hi[f] > ends[1] and beyond > placed[f, 3]:
-            continue
-        law = kind[f], own_inverse[f], own_tilt[f] - base_tilt, lo[f], hi[f]
-        first, size, total, _, _, cut, _, _ = weigh(
-            sums, 0.0, (0.0, 0.0, 0.0), base[f], n, law, own, table, used
-        )
-        # the same sum by the family's own tilt, roughly
+        # by the family's own tilt, the sum beyond its end has at most exp(-depth) of all
         by, whole = math.exp(tilt[f] - base_tilt), 0.0
         for y in range(n - 1, -1, -1):
             whole = whole * by + sums[y]
-        shift = _log_top(decay, own_tilt[f] - base_tilt, *ends)
-        shift -= _log_top(decay, own_tilt[f] - tilt[f], *ends) + (tilt[f] - base_tilt) * base[f]
+        ends[2] = placed[f, 3] + (tilt[f] - base_tilt)
+        ends[3] = math.log(whole) - depth + placed[f, 3] * placed[f, 1]
+        law = kind[f], own_inverse[f], own_tilt[f] - base_tilt, lo[f], hi[f]
+        first, size, _, scale, log_top, _ = weigh(
+            sums, 0.0, units, ends, base[f], n, law, own, table, used, tails[i]
+        )
         found[i, 0], found[i, 1], found[i, 2] = used, first, size
-        found[i, 3], found[i, 4], found[i, 5] = units + 3.0, whole / (total * math.exp(shift)), cut
+        found[i, 3], found[i, 4], found[i, 5] = scale, log_top, units
         used += size
     return table, used
 
@@ -416,20 +471,30 @@ def fill_binomial(inverse, size, tilt, out):
 
 
 @njit()
-def fill_leaf(inverse, tilt, low, own, out):
-    """Fill `out` with the integer weights of a leaf, from `low` on; `own` is scratch."""
-    fill_unary(LAPLACE, inverse, 0.0, tilt, low, own)
-    total = 0.0
+def fill_leaf(inverse, tilt, low, least, own, out, tail):
+    """Fill `out` with the integer weights of a leaf, from `low` on, rounded up; `own` is scratch.
+
+    The leaf is at least `least`. `tail` (4,) is filled as in `weigh`. Returns the log by which
+    weights were divided, and the entry of a weight of 1.
+    """
+    log_top = fill_unary(LAPLACE, inverse, 0.0, tilt, low, own)
+    total, above = 0.0, 1.0 + ENTRY * _UNIT
     for i in range(own.size):
+        own[i] *= above
         total += own[i]
     scale = (_WHOLE - 2.0 * own.size) / total
     for i in range(own.size):
         out[i] = np.int64(own[i] * scale) + 1
+    tail[0], tail[1], tail[3] = 0.0, 1.0, inverse - tilt
+    if low > least:
+        tail[0], tail[1] = own[0] * scale, inverse + tilt
+    tail[2] = own[-1] * scale
+    return log_top, scale
 
 
 @njit()
 def fill_lift(inverse, tilt, out):
-    """Fill `out` with the weights of a lift, for a gap of out.size - 1."""
+    """Fill `out` with the weights of a lift, for a gap of out.size - 1, as `fill_directly` does."""
     gap = out.size - 1
     powers, most = np.empty(gap + 1), -math.expm1(-2.0 * inverse)
     top = fill_powers(inverse, tilt, powers)

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from congenial.kernels.network.family_sums import DEPTH, weigh_one
+from congenial.kernels.network.family_sums import weigh_one
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.doubled import two_sum
 from congenial.kernels.numerics.laws import LAPLACE
@@ -26,8 +26,9 @@ _PRODUCT = 2.3 * 2.0**-53
 _STEPS, _NEAR, _NEARER = 50, 0.1, 0.01
 # Least variance of a sum.
 _LEAST = 1e-2
-# Largest exponent of a bound on a tail.
-_NATS = 300.0
+# Largest exponents of a bound on a tail and of a weight, and the largest share of the rate at which
+# a tail falls that tilts may take.
+_NATS, _LARGEST, _STEEPEST = 600.0, 700.0, 0.9
 
 
 @njit(inner=True)
@@ -63,72 +64,152 @@ def _spread(table, place, size, times, factors, own):
 
 
 @njit()
-def place_members(number, begins, place, size, times, table, base, owners, theta, grid, found):
-    """Tilt the members of families `number`, and place their sums; fill `found` (families, 5).
+def moments_of_tables(place, first, size, table, means, variances):
+    """Fill the means and variances of the laws that tables of integers are."""
+    for r in range(place.size):
+        total = away = square = 0.0
+        for i in range(size[r]):
+            own = float(table[place[r] + i])
+            total += own
+            away += own * i
+            square += own * i * i
+        away /= total
+        means[r], variances[r] = first[r] + away, max(square / total - away * away, 0.0)
 
-    Rows begins[i] .. begins[i + 1] - 1 have the members of number[i]: tables of `size` from `place`
-    on, `times` of each. `base` is the least sum. The columns of `found`: a tilt, a multiple of
-    `grid`, by which the mean comes near the one that the owner's weight wants; ends beyond which
-    the tilted sum, counted from `base`, lies with probability exp(-DEPTH) (Chernoff) or not at all;
-    the tilt of this bound; the longest table.
+
+@njit()
+def beyond(tails, v, size, tilt, shift):
+    """Return the weight of v beyond its table, tilted by exp(tilt * place - shift); inf if none."""
+    out = 0.0
+    for side in range(2):
+        bound, fall = tails[2 * side, v], tails[2 * side + 1, v]
+        if bound > 0.0:
+            fall += tilt if side == 0 else -tilt
+            if fall <= 0.0:
+                return np.inf
+            log = tilt * (-1.0 if side == 0 else float(size)) - shift
+            if log > _LARGEST:
+                return np.inf
+            out += bound * math.exp(log) / -math.expm1(-fall)
+    return out
+
+
+@njit()
+def place_members(number, begins, rows, table, tails, base, owners, theta, grid, depth, found):
+    """Tilt the members of families `number`, and place their sums; fill `found` (families, 9).
+
+    `rows` has members, sizes, places and times. Rows begins[i] .. begins[i + 1] - 1 have the
+    members of number[i]: `times` members with a table of `size` from `place` on, and the tails of
+    `member`. `base` is the least sum of places. The columns of
+    `found`: a tilt, a multiple of `grid`, by which the mean comes near the one that the owner's
+    weight wants; ends beyond which the tilted sum, counted from `base`, hardly lies; for each of
+    the two ends, a rate and a level (`weigh`), where a sum counts from the first end (Chernoff);
+    the longest table; the summed weights beyond tables, as shares of those in them. A rate is 0
+    where nothing lies beyond, and nan if no bound is known. If the tilt that the owner's weight
+    needs is not possible with these tables, all columns but the tilt are nan.
     """
     kind, inverse, above, lo, hi = owners
-    rows = 1
+    member, size, place, times = rows
+    many = 1
     for i in range(number.size):
-        rows = max(rows, begins[i + 1] - begins[i])
-    own = np.empty((rows, 2))
+        many = max(many, begins[i + 1] - begins[i])
+    own = np.empty((many, 2))
     for i in range(number.size):
         f, a, b = number[i], begins[i], begins[i + 1]
-        longest = np.int64(0)
+        longest, least, largest = np.int64(0), -np.inf, np.inf
         for r in range(a, b):
             longest = max(longest, size[r])
+            v = member[r]
+            if tails[0, v] > 0.0:
+                least = max(least, -tails[1, v])
+            if tails[2, v] > 0.0:
+                largest = min(largest, tails[3, v])
+        decay = inverse[f] if kind[f] == LAPLACE else 0.0
+        lower, upper = _STEEPEST * least, _STEEPEST * largest
+        # no weight of the owner may rise outwards faster than without noise
+        low, high = -np.inf, np.inf
+        if lo[f] < hi[f]:
+            low = above[f] - decay - theta[f] if hi[f] == np.inf else low
+            high = above[f] + decay - theta[f] if lo[f] == -np.inf else high
+        lower, upper = max(lower, low), min(upper, high)
+        if not lower <= upper:
+            found[i] = np.nan
+            found[i, 0] = math.floor((high if lower > high else low) / grid) * grid
+            continue
         factors, grown = np.empty(longest), np.empty(longest)
         of = table, place[a:b], size[a:b], times[a:b]
-        tilt = 0.0
+        tilt = math.floor(min(max(lower, 0.0), upper) / grid) * grid
         fill_factors(tilt, factors)
         mean, variance = _spread(*of, factors, own)
-        if lo[f] == hi[f]:
-            aim = lo[f] - base[i]
-        else:
-            decay = inverse[f] if kind[f] == LAPLACE else 0.0
-            law = base[i] + mean, variance, decay, above[f] - theta[f], lo[f], hi[f]
-            aim = weigh_one(*law)[0] - base[i]
-        below, beyond = -np.inf, np.inf
+        aim = lo[f] - base[i]
         for _ in range(_STEPS):
+            if lo[f] < hi[f]:
+                # far from its mean a sum is not normal, so the mean of the product moves too
+                law = base[i] + mean, variance, decay, above[f] - theta[f] - tilt, lo[f], hi[f]
+                aim = weigh_one(*law)[0] - base[i]
             off = aim - mean
             if off * off <= (_NEAR if tilt == 0.0 else _NEARER) * variance:
                 break
+            if tilt == (upper if off > 0.0 else lower):
+                break
             if off > 0.0:
-                below = tilt
+                lower = tilt
             else:
-                beyond = tilt
+                upper = tilt
             # by one deviation at most, since the variance changes, and between tilts known to be
             # too low and too high
             new = tilt + off / max(variance, abs(off) * math.sqrt(variance))
-            if not below < new < beyond:
-                new = 0.5 * (below + beyond)
+            if not lower < new < upper:
+                new = 0.5 * (lower + upper)
             tilt = math.floor(new / grid) * grid
             fill_factors(tilt, factors)
             mean, variance = _spread(*of, factors, own)
-        by = min(0.9 * math.sqrt(2.0 * DEPTH / variance), _NATS / longest)
-        found[i, 0], found[i, 3], found[i, 4] = tilt, by, longest
-        for side in (-1.0, 1.0):
+        found[i, 0], found[i, 7] = tilt, longest
+        shift, lost = tilt * (longest - 1.0) if tilt > 0.0 else 0.0, 0.0
+        for r in range(a, b):
+            lost += times[r] * beyond(tails, member[r], size[r], tilt, shift) / own[r - a, 0]
+        found[i, 8] = lost
+        for side in range(2):
+            sign = 2.0 * side - 1.0
+            by = 0.9 * math.sqrt(2.0 * depth / variance)
+            by = min(by, _STEEPEST * (tilt - least if side == 0 else largest - tilt))
+            # such that exponentials are finite
+            by = min(by, _NATS / longest)
             for j in range(longest):
-                grown[j] = factors[j] * math.exp(side * by * j)
-            reach, most = DEPTH, 0.0
+                grown[j] = factors[j] * math.exp(sign * by * j)
+            reach, most, known = 0.0, 0.0, tails_of(tails, member[a:b], side)
             for r in range(a, b):
                 total, possible = 0.0, -1
                 for j in range(size[r]):
                     entry = table[place[r] + j]
                     total += float(entry) * grown[j]
                     possible += entry > 0
-                share = total / own[r - a, 0]
-                reach += times[r] * (math.log(share) - side * by * own[r - a, 1])
+                total += beyond(tails, member[r], size[r], tilt + sign * by, shift)
+                reach += times[r] * (math.log(total / own[r - a, 0]) - sign * by * own[r - a, 1])
                 most += times[r] * possible
-            if side < 0.0:
-                found[i, 1] = max(math.floor(mean - reach / by), 0.0)
-            else:
-                found[i, 2] = min(math.floor(mean + reach / by) + 1.0, most)
+            # the sum x lies beyond mean + sign * y with at most exp(reach - by * y)
+            y = (reach + depth) / by
+            end = math.floor(mean - y) if side == 0 else math.floor(mean + y) + 1.0
+            if not known:
+                end = max(end, 0.0) if side == 0 else min(end, most)
+            found[i, 1 + side] = end
+            outside = known or (end > 0.0 if side == 0 else end < most)
+            found[i, 3 + 2 * side] = by if outside else 0.0
+            found[i, 4 + 2 * side] = reach + sign * by * mean
+            if not reach < np.inf:
+                found[i, 3 + 2 * side] = np.nan
+        # levels count from the first end
+        found[i, 4] += found[i, 3] * found[i, 1]
+        found[i, 6] -= found[i, 5] * found[i, 1]
+
+
+@njit(inner=True)
+def tails_of(tails, members, side):
+    """Return whether any of the members may lie beyond its table on one side."""
+    known = False
+    for v in members:
+        known |= tails[2 * side, v] > 0.0
+    return known
 
 
 @njit()

@@ -33,7 +33,7 @@ def fill_unary(kind, inverse, center, tilt, lo, out):
         if abs(tilt) > decay:
             mode = hi if tilt > 0.0 else float(lo)
     mode = min(max(mode, float(lo)), hi)
-    h, l = _exponent(kind, inverse, center, tilt, mode)
+    h, l = exponent(kind, inverse, center, tilt, mode)
     top, at = h, np.int64(mode) - lo
     h, l = two_sum(h - top, l)
     h, l = doubled_exp(h, l)
@@ -44,7 +44,7 @@ def fill_unary(kind, inverse, center, tilt, lo, out):
 
 
 @njit(inner=True)
-def _exponent(kind, inverse, center, tilt, u):
+def exponent(kind, inverse, center, tilt, u):
     """Return log(weight(u)) + tilt * u as an unevaluated sum of two doubles.
 
     `inverse` is 1 / scale for Laplace and 1 / (2 sigma^2) for Gaussian weights.

@@ -11,7 +11,7 @@ from congenial.namespaces import offer
 
 if TYPE_CHECKING:
     from congenial.sum_network.families.family_draws import sample as sample
-    from congenial.sum_network.families.family_sums import FamilySums as FamilySums
+    from congenial.sum_network.families.family_records import FamilySums as FamilySums
     from congenial.sum_network.families.family_sums import are_wide as are_wide
     from congenial.sum_network.families.family_sums import fill_draws as fill_draws
     from congenial.sum_network.families.family_sums import have_wide_noise as have_wide_noise
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _HOME = {
     "sum_network.families.family_draws": "sample",
-    "sum_network.families.family_sums": "FamilySums are_wide fill_draws have_wide_noise settled",
+    "sum_network.families.family_records": "FamilySums",
+    "sum_network.families.family_sums": "are_wide fill_draws have_wide_noise settled",
     "sum_network.families.family_tilts": "Settled",
 }
 

@@ -1,18 +1,21 @@
-"""Draws from the tables of families, with a correction for the errors of transforms."""
+"""Draws from the tables of families, with a correction for the errors of their entries."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from congenial.errors import NumericalError
-from congenial.kernels.network import compositions, family_draws
+from congenial.kernels.network import compositions, family_draws, member_sums
 from congenial.kernels.network import family_sums as kernels
 from congenial.randomness import Bits, Randomness
 from congenial.sum_network import convolve_directly
-from congenial.sum_network.families.family_sums import FamilySums
+from congenial.sum_network.families import exact_arithmetic as exact
+from congenial.sum_network.families.family_records import FamilySums
 from congenial.types import FloatArray, IntArray
 
 # Batches of draws in a row of which all are rejected. One draw in some 10^6 to 10^9 should be.
@@ -20,6 +23,12 @@ _VAIN = 50
 # Words that are fetched at a time, and most values of one batch of draws.
 _WORDS, _VALUES = 1 << 18, 1 << 22
 _UNIT = 2.0**-53
+# Factor of a sum of doubts, which doubles add up; and the error of a word as a double.
+_DOUBTS, _OFF = 1.0 + 2.0**-20, 2.0**-51
+# Doubt above which a sum is settled before it is split (kernels.family_draws).
+_SURE = 0.5
+# Relative error of a share from which on doubles are left.
+_ROUGH = 0.01
 # Share of a table's largest entry below which its ends do not matter.
 _NOTHING = math.exp(-80.0)
 
@@ -51,18 +60,15 @@ def _accepted(sums: FamilySums, columns: int, rng: Randomness) -> IntArray:
     doubts = np.zeros(columns)
     _choose(sums, values, doubts, rng)
     # exact if accepted with the true weight over that of the tables, which is 1 - doubt at least
-    coins = _coins(rng, columns)
-    kept = coins < 1.0 - doubts
-    for column in np.flatnonzero(~kept & np.isfinite(doubts)):
-        kept[column] = coins[column] < true_share(sums, values[:, column])
+    words = rng.bits(columns)
+    kept = words * 2.0**-64 < 1.0 - _DOUBTS * doubts - _OFF
+    for column in np.flatnonzero(~kept & np.isfinite(doubts)).tolist():
+        unsettled = list(_unsettled(sums, values[:, column]))
+        kept[column] = _is_kept(sums, int(words[column]), unsettled, rng)
     _compose(sums, values, rng)
     if sums.freed is not None:
         sums.freed.add_up(values)
     return values if kept.all() else values[:, kept]
-
-
-def _coins(rng: Randomness, size: int) -> FloatArray:
-    return np.asarray((rng.bits(size) >> np.uint64(11)).astype(np.float64) * _UNIT)
 
 
 def _choose(sums: FamilySums, values: IntArray, doubts: FloatArray, rng: Randomness) -> None:
@@ -70,25 +76,68 @@ def _choose(sums: FamilySums, values: IntArray, doubts: FloatArray, rng: Randomn
 
     A doubt of more than 1/2 is settled before a sum is split, which might take forever.
     """
-    state = np.zeros(4, dtype=np.int64)
+    state, turned = np.zeros(4, dtype=np.int64), np.zeros(1)
     of = sums.families
     most = max(_WORDS, 2 * int(np.diff(of.start).max()) + 2, values.shape[1])
     tilts = sums.base_tilt, sums.retilt
-    of_all = sums.families, sums.tables, sums.leaves, sums.binomials, tilts, sums.doubt
+    of_all = of, sums.tables, sums.leaves, sums.binomials, tilts, sums.doubt
     words = rng.bits(most)
     while True:
-        read = family_draws.draw(sums.order, *of_all, state, words, values, doubts)
+        read = family_draws.draw(sums.order, *of_all, state, turned, words, values, doubts)
         if state[0] == sums.order.size:
             return
         words = words[read:]
-        if state[2] == 1:
-            f, column = int(sums.order[state[0]]), int(state[1])
-            state[2] = 2
-            if not _coins(rng, 1)[0] < _share(sums, f, values[:, column]):
+        waiting, f, column = int(state[2]), int(sums.order[state[0]]), int(state[1])
+        mine, v = values[:, column], int(of.owner[f])
+        if waiting == family_draws.ROOT:
+            state[2] = family_draws.CHOSEN
+            found = exact.settle_root(sums, v, int(words[0]), rng)
+            mine[v] = sums.tables.first[v] if found is None else found
+            doubts[column] = np.inf if found is None else 0.0
+        elif waiting == family_draws.DOUBTFUL:
+            state[2] = family_draws.COUNTED
+            if not _is_kept(sums, int(rng.bits(1)[0]), [(v, f, int(mine[v]))], rng):
                 doubts[column] = np.inf
+        elif waiting == family_draws.UNDECIDED:
+            if of.of_leaves[f]:
+                accepted = exact.try_leaves(sums, f, words, mine, rng)
+            else:
+                accepted = exact.try_tables(sums, f, float(turned[0]), words, mine, rng)
+            state[2] = family_draws.ACCEPTED if accepted else family_draws.REFUSED
         else:
             words = np.concatenate((words, rng.bits(most)))
             words.setflags(write=False)
+
+
+def _unsettled(sums: FamilySums, values: IntArray) -> Iterator[tuple[int, int, int]]:
+    """Yield variables whose doubts are not settled yet, with their families and values."""
+    of, doubt = sums.families, partial(family_draws.doubt_of, doubt=sums.doubt, tables=sums.tables)
+    for f in np.flatnonzero(of.owner >= 0).tolist():
+        v = int(of.owner[f])
+        if 0.0 < doubt(v, values[v]) <= _SURE:
+            yield v, f, int(values[v])
+    for v in np.flatnonzero(of.lone).tolist():
+        yield v, -1, int(values[v])
+
+
+def _is_kept(sums: FamilySums, word: int, of: list[tuple[int, int, int]], rng: Randomness) -> bool:
+    """Return whether a uniform number lies below the product of the shares of some variables.
+
+    The sums are added up term by term, which takes half a minute for three million values.
+    """
+    found, share, units = dict[tuple[int, int], tuple[float, float]](), 1.0, 0.0
+    for v, f, x in of:
+        key = int(sums.tables.place[v]), x
+        if key not in found:
+            found[key] = _share(sums, v, f, x)
+        share *= found[key][0]
+        units += found[key][1] + 2.0
+    at, off = word * 2.0**-64, 2.0 * _UNIT * (units + 8.0)
+    if off < _ROUGH and at < share * (1.0 - off) - _OFF:
+        return True
+    if off < _ROUGH and at > share * (1.0 + off) + _OFF:
+        return False
+    return exact.is_below(word, exact.product([exact.share(sums, *each) for each in of]), rng)
 
 
 def _compose(sums: FamilySums, values: IntArray, rng: Randomness) -> None:
@@ -111,64 +160,71 @@ def _compose(sums: FamilySums, values: IntArray, rng: Randomness) -> None:
         tape.setflags(write=False)
 
 
-def true_share(sums: FamilySums, values: IntArray) -> float:
-    """Return the true weight of a draw over that of the tables, where doubts are not settled yet.
-
-    The sums are added up term by term, which takes half a minute for three million values. The
-    relative error is in `FamilySums.error`.
-    """
-    of, out = sums.families, 1.0
-    for f in np.flatnonzero(of.owner >= 0):
-        v = of.owner[f]
-        if 0.0 < family_draws.doubt_of(v, values[v], sums.doubt, sums.tables) <= 0.5:
-            out *= _share(sums, int(f), values)
-    return out
-
-
-def _share(sums: FamilySums, f: int, values: IntArray) -> float:
-    """Return the true weight of a family's sum over its entry."""
-    of, doubt, tables = sums.families, sums.doubt, sums.tables
-    v = int(of.owner[f])
-    x = int(values[v])
+def _share(sums: FamilySums, v: int, f: int, x: int) -> tuple[float, float]:
+    """Return the true weight of variable v at x over its entry, and its units of rounding."""
+    doubt, tables = sums.doubt, sums.tables
+    if not 0 <= x - tables.first[v] < tables.size[v]:
+        return 1.0, math.inf
     # exact up to one rounding, since the terms are large and nearly cancel
     log = Fraction(doubt.slope[v]) * x - Fraction(doubt.decay[v]) * abs(x) - Fraction(doubt.top[v])
-    weight = doubt.unit[v] * math.exp(log)
-    entry = tables.table[tables.place[v] + x - tables.first[v]]
-    law = _sum_of_leaves if of.of_leaves[f] else _sum_of_tables
-    return min(float(weight * law(sums, f, x)) / float(entry), 1.0)
+    entry = float(tables.table[tables.place[v] + x - tables.first[v]])
+    weight = float(doubt.unit[v]) * math.exp(log) / entry
+    units = abs(float(log)) + 8.0
+    if f < 0:
+        return weight, units
+    law = _sum_of_leaves if sums.families.of_leaves[f] else _sum_of_tables
+    total, more = law(sums, f, x)
+    return weight * total, units + more
 
 
-def _sum_of_leaves(sums: FamilySums, f: int, x: int) -> float:
-    """Return the probability that the leaves of a family add up to x, by their tilt."""
-    law = sums.leaves
-    inverse, tilt, y = float(law.inverse[f]), float(law.tilt[f]), x - int(law.base[f])
-    lifts = np.ones(1)
+def _sum_of_leaves(sums: FamilySums, f: int, x: int) -> tuple[float, float]:
+    """Return the weight of a sum of leaves, as their table has it, and its units of rounding."""
+    law, directly = sums.leaves, bool(sums.directly[f])
+    tilt = float(sums.base_tilt[f] if directly else law.tilt[f])
+    inverse, y = float(law.inverse[f]), x - int(law.base[f])
+    lifts, units = np.ones(1), 40.0
     for i in range(law.begins[f], law.begins[f + 1]):
         lift = np.empty(int(law.gaps[i]) + 1)
         kernels.fill_lift(inverse, tilt, lift)
-        lift /= math.fsum(lift)
+        if not directly:
+            lift /= math.fsum(lift)
         for _ in range(law.counts[i] if lift.size > 1 else 0):
-            lifts = _convolved(lifts, lift)
-    size = float(np.diff(sums.families.start)[f])
-    # far beyond its mode, a negative binomial weight falls by at least half its last rate
-    reach = 4.0 * size / -math.expm1(tilt - inverse) + 100.0 / (inverse - tilt)
-    rest = np.empty(max(y, int(reach)) + 1)
-    kernels.fill_binomial(inverse, size, tilt, rest)
+            lifts, units = _convolved(lifts, lift), units + 16.0
+    last, whole = min(lifts.size - 1, y), 1.0
+    if directly:
+        at = int(sums.binomials.offset[sums.binomials.of[f]])
+        rest = sums.binomials.table[at : at + y + 1]
+        if y >= sums.binomials.length[sums.binomials.of[f]]:
+            return 1.0, math.inf
+    else:
+        size = float(np.diff(sums.families.start)[f])
+        # far beyond its mode, a negative binomial weight falls by at least half its last rate
+        reach = 4.0 * size / -math.expm1(tilt - inverse) + 100.0 / (inverse - tilt)
+        rest = np.empty(max(y, int(reach)) + 1)
+        kernels.fill_binomial(inverse, size, tilt, rest)
+        whole = math.fsum(rest)
     low = max(0, y - rest.size + 1)
-    last = min(lifts.size - 1, y)
-    return math.fsum(lifts[low : last + 1] * rest[y - last : y - low + 1][::-1]) / math.fsum(rest)
+    found = math.fsum(lifts[low : last + 1] * rest[y - last : y - low + 1][::-1])
+    return found / whole, units
 
 
-def _sum_of_tables(sums: FamilySums, f: int, x: int) -> float:
-    """Return the probability that the members of a family add up to x, by their tables."""
+def _sum_of_tables(sums: FamilySums, f: int, x: int) -> tuple[float, float]:
+    """Return the probability that members add up to x, by their tables, and units of rounding."""
     of, tables = sums.families, sums.tables
     members, parts = of.member[of.start[f] : of.start[f + 1]], []
+    tilt, lost = float(sums.retilt[f]), 0.0
     for v in members:
         begin = tables.place[v]
         table = np.empty(int(tables.size[v]))
         part = tables.table[begin : begin + table.size]
-        kernels.fill_tilted(part, float(sums.retilt[f]), table)
-        parts.append(table / math.fsum(table))
+        kernels.fill_tilted(part, tilt, table)
+        whole = math.fsum(table)
+        shift = max(tilt * (table.size - 1.0), 0.0)
+        lost += member_sums.beyond(sums.tables.tails, v, table.size, tilt, shift) / whole
+        parts.append(table / whole)
+    y, units = x - int(tables.first[members].sum()), 16.0 * members.size + 16.0
+    if len(parts) == 1:
+        return (float(parts[0][y]), units) if 0 <= y < parts[0].size else (1.0, math.inf)
     parts.sort(key=lambda part: part.size)
     first = [0] * len(parts)
     while len(parts) > 2:  # neighbours in size, whose ends are cut where nothing is lost
@@ -178,10 +234,13 @@ def _sum_of_tables(sums: FamilySums, f: int, x: int) -> float:
         kept = np.flatnonzero(joined > _NOTHING * joined.max())
         parts.append(joined[kept[0] : kept[-1] + 1])
         first.append(begin + begun + int(kept[0]))
-    y = x - int(tables.first[members].sum()) - sum(first)
+    y -= sum(first)
     one, other = parts
     low, high = max(0, y - other.size + 1), min(one.size - 1, y)
-    return math.fsum(one[low : high + 1] * other[y - high : y - low + 1][::-1])
+    found = math.fsum(one[low : high + 1] * other[y - high : y - low + 1][::-1])
+    # values that are cut, and members beyond their tables, as shares of the weight that is found
+    cut = members.size * one.size * _NOTHING + 4.0 * lost
+    return found, units + (cut / (found * _UNIT) if found > 0.0 else math.inf)
 
 
 def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,18 +17,27 @@ from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import member_sums
-from congenial.kernels.network.family_draws import MOST_NATS
+from congenial.kernels.network.compositions import FEW
 from congenial.kernels.numerics import laws
-from congenial.sum_network import Compiled, Freed, SharedUnary, SumForest, Tables, fill
+from congenial.sum_network import Compiled, SharedUnary, SumForest, Tables, fill
 from congenial.sum_network.families.equal_families import first_equal, ranges
+from congenial.sum_network.families.family_records import (
+    Binomials,
+    DistinctTables,
+    Doubt,
+    FamilyMembers,
+    FamilySums,
+    Owners,
+    TablesOfOwners,
+)
 from congenial.sum_network.families.family_tilts import (
     Leaves,
+    Rounds,
     Settled,
     Shape,
     common_tilt,
-    settle,
 )
-from congenial.types import BoolArray, FloatArray, Indices, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 _UNIT = 2.0**-53
 # Products of a family's lifts and sums below which they are added up term by term.
@@ -41,15 +49,17 @@ _LONGEST, _MOST = 1 << 22, 4096
 _WIDE, _WORTH = 4.0, 200_000.0
 # Entries of the transforms that are in memory at once.
 _AT_ONCE = 1 << 20
-# Most entries of all tables, 1 GiB.
-_ROOM = 1 << 27
+# Most entries of all tables, 1.5 GiB.
+_ROOM = 3 << 26
 # Error of one stage of a transform (Higham 2002, theorem 24.2), and of one member of a composition
-# (kernels.compositions).
+# of more than `FEW` bars (kernels.compositions).
 _STAGE, _COMPOSED = 7.0 * _UNIT, 2.0**-59
-# Error of an integer weight, as a share of the sum of all (kernels.family_draws).
-_CHOICE = 2.0**-60
-# Probability beyond the ends of a range.
-_BEYOND = 2.0 * math.exp(-kernels.DEPTH)
+# Nats: what lies beyond an end of a range has at most exp(-_DEPTH) of a law's probability. So it is
+# for both ends, which a transform adds to the range, and for tilted members, at most.
+_DEPTH = 46.0
+_BEYOND, _LOST = 2.0 * math.exp(kernels.MARGIN - _DEPTH), 2.0**-34
+# How often the tables of members are filled anew, for the tilt that their sum turns out to need.
+_TRIES = 4
 # Largest share of a table whose entries may be far too large.
 _FAINT = 1e-4
 # Bits of a gap; the family is in the others.
@@ -60,95 +70,12 @@ _NATS = 100.0
 _GRID = 2.0**-40
 
 
-class Owners(NamedTuple):
-    """Weights of the owners of families, and the tilts of the sums above them; shapes (m,)."""
-
-    kind: IntArray
-    inverse: FloatArray
-    tilt: FloatArray
-    lo: FloatArray
-    hi: FloatArray
-
-
-class Binomials(NamedTuple):
-    """Negative binomial weights, one table for each number of leaves and inverse scale."""
-
-    of: IntArray  # shape (m,): Which of them each family has.
-    offset: IntArray
-    table: FloatArray
-
-
-class FamilyMembers(NamedTuple):
-    """Members and owners of every sum, as `kernels.network.family_draws` takes them."""
-
-    start: Indices  # shape (m + 1,): Where the members of each sum begin.
-    member: Indices
-    owner: Indices  # shape (m,): -1 for a sum that is fixed at 0.
-    root: BoolArray  # shape (m,): Whether the owner is in no sum and is drawn first.
-    of_leaves: BoolArray  # shape (m,): Whether leaves alone are added up.
-    gap: IntArray  # shape (n,): Distance of the mode from the lower bound of a leaf, else 0.
-    least: IntArray  # shape (n,): Lower bound of a leaf.
-
-
-class TablesOfOwners(NamedTuple):
-    """Integer weights of owners, given what is below them; shapes (n,) but for the table."""
-
-    place: IntArray
-    first: IntArray
-    size: IntArray
-    table: IntArray
-
-
-class DistinctTables(NamedTuple):
-    """Distinct tables of the members of families, one row each."""
-
-    begins: IntArray  # shape (families + 1,): Where the rows of each family begin.
-    member: IntArray  # A variable that has the table.
-    times: IntArray  # Number of members that have it.
-
-
-class Doubt(NamedTuple):
-    """By how much entries may be too large, because transforms have errors.
-
-    The weight of x is w = exp(slope x - decay abs(x) - top). The entry of x is at least unit w
-    times the probability of x by the law of the sum below. It is larger by at most the share
-    factor w / entry.
-    """
-
-    factor: FloatArray  # shapes (n,); 0 where it is exact up to rounding.
-    slope: FloatArray
-    decay: FloatArray
-    top: FloatArray
-    unit: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class FamilySums:
-    """Tables from which a forest is drawn family by family."""
-
-    order: Indices  # shape (m,): Sums from the top down.
-    families: FamilyMembers
-    tables: TablesOfOwners
-    leaves: Leaves
-    binomials: Binomials
-    base_tilt: FloatArray  # shape (m,): Tilt of each family's negative binomial weights.
-    # shape (m,): Tilt of the members' tables by which a sum was computed; 0 for leaves.
-    retilt: FloatArray
-    doubt: Doubt
-    error: float  # Bound on the total variation between a draw and its law.
-    freed: Freed | None = None  # Variables that are 0 in the sums and follow from the others.
-
-    @property
-    def n(self) -> int:
-        """Number of variables."""
-        return int(self.families.gap.size)
-
-
 def fill_families(forest: SumForest, weights: SharedUnary, limit: float) -> FamilySums | None:
     """Fill the tables; None where this way does not apply or its error would exceed `limit`."""
     if not _applies(forest, weights) or (weights.unary.center != 0.0).any():
         return None
-    return _Filling(forest, weights).filled(limit)
+    found = _Filling(forest, weights).filled()
+    return found if found is not None and found.error <= limit else None
 
 
 def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
@@ -166,8 +93,9 @@ def settled(forest: SumForest, weights: SharedUnary) -> Settled:
 
     A member of a family may have a weight of any kind, see `joined`.
     """
-    filling = _Filling(forest, weights)
-    return filling.settled._replace(tilt=filling.theta)
+    filling = _Filling(forest, weights, near=False)
+    tilt = _on_grid(filling.settled.tilt[filling.first_of])
+    return filling.settled._replace(tilt=tilt)
 
 
 def _scale(forest: SumForest, weights: SharedUnary) -> float:
@@ -202,7 +130,7 @@ def _applies(forest: SumForest, weights: SharedUnary) -> bool:
 class _Filling:
     """The tables on their way up."""
 
-    def __init__(self, forest: SumForest, weights: SharedUnary) -> None:
+    def __init__(self, forest: SumForest, weights: SharedUnary, *, near: bool = True) -> None:
         n, m = forest.n, forest.m
         unary, code, owner = weights.unary, weights.code, forest.owner
         start, self.bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
@@ -219,16 +147,19 @@ class _Filling:
         gap = np.where(self.owned, 0, np.maximum(unary.center - lo, 0.0).astype(np.int64)[code])
         inverse = np.where(unary.kind == laws.LAPLACE, 1.0 / unary.scale, 0.0)
         self.inverse, self.m, self.n = inverse[code], m, n
-        self.depth = forest.depth
+        self.level = forest.depth
         inner = np.add.reduceat(self.owned[member].astype(np.int64), start[:-1]) > 0
         ends = [f.reduceat(self.inverse[member], start[:-1]) for f in (np.minimum, np.maximum)]
         above = np.where(owner >= 0, forest.above[owner], -1)
+        of_leaves = ~inner & (ends[0] == ends[1]) & (ends[0] > 0.0)
+        leaf = ~self.owned & (forest.above >= 0)
         self.families = FamilyMembers(
             start,
             member,
             owner,
             (owner >= 0) & (above < 0),
-            ~inner & (ends[0] == ends[1]) & (ends[0] > 0.0),
+            of_leaves,
+            leaf & ~of_leaves[np.maximum(forest.above, 0)],
             gap,
             least,
         )
@@ -242,7 +173,7 @@ class _Filling:
         family = np.repeat(np.arange(m), self.number)
         of_variable = np.full(n, -1)
         of_variable[owner[owner >= 0]] = np.flatnonzero(owner >= 0)
-        below = of_variable[member]
+        below, self.below = of_variable[member], of_variable
         apart = ~self.families.of_leaves[family] & ((below < 0) | self.kept[below])
         tree = Shape(
             member[apart].astype(np.int64),
@@ -256,27 +187,49 @@ class _Filling:
             code.astype(np.int64),
             self.number,
         )
-        leaf = ~self.owned & (forest.above >= 0)
         tilt = common_tilt(unary, np.bincount(code[leaf], minlength=unary.kind.size))
-        self.settled = settle(tree, law, unary, tilt)
-        self.theta = theta = _on_grid(self.settled.tilt[self.first_of])
-        self.law = law._replace(tilt=theta.copy())
+        self.rounds = Rounds(tree, law, unary, tilt, near=near)
+        self.settled = self.rounds.settle()
+        self.law, self.above = law, above
         self.owners = Owners(
             np.where(owner >= 0, unary.kind[own], laws.FLAT),
             np.where(owner >= 0, self.inverse[owner], 0.0),
-            np.where(above >= 0, theta[above], 0.0),
+            np.zeros(m),
             np.where(owner >= 0, unary.lo[own], 0.0),
             np.where(owner >= 0, unary.hi[own], 0.0),
         )
         # the table of a sum that is fixed has a place of its own
         self.holder = np.where(owner >= 0, owner, n + np.arange(m)).astype(np.int64)
+
+    def _begin(self) -> None:
+        """Begin with no table, and with settled tilts."""
+        n, m = self.n, self.m
+        self.theta = theta = _on_grid(self.settled.tilt[self.first_of])
+        tilts = np.where(self.above >= 0, theta[self.above], 0.0)
+        self.law = self.law._replace(tilt=theta.copy())
+        self.owners = self.owners._replace(tilt=tilts)
         self.place, self.first, self.size = np.zeros((3, n + m), dtype=np.int64)
         # untouched pages take no memory
         self.table, self.used = np.empty(1 << 24, dtype=np.int64), 0
-        # share of each owner's table that is missing or that choices add, and the same pointwise
-        self.missing, self.relative = np.zeros(n + m), 0.0
-        self.doubt = Doubt(*np.zeros((5, n + m)))
-        self.retilt = np.zeros(m)
+        self.tails, self.doubt = np.zeros((4, n + m)), Doubt(*np.zeros((6, n + m)))
+        self.retilt, self.directly = np.zeros(m), np.zeros(m, dtype=np.bool_)
+        self.used_tilt = np.zeros(m, dtype=np.bool_)
+        self.placed, self.base_tilt = np.full((m, 4), np.nan), np.zeros(m)
+        none = np.empty(0, dtype=np.int64)
+        self.binomials = Binomials(np.zeros(m, dtype=np.int64), none, none, np.empty(0))
+
+    def _settle_above(self, number: IntArray) -> None:
+        """Take the tilts of sums whose members have no tables yet from the moments of tables."""
+        v = self.families.owner[number].astype(np.int64)
+        found, law = np.empty((2, v.size)), (self.place[v], self.first[v], self.size[v])
+        member_sums.moments_of_tables(*law, self.table[: self.used], *found)
+        self.used_tilt[number] = self.used_tilt[np.maximum(self.above[number], 0)] = True
+        if self.used_tilt.all():
+            return
+        self.settled = self.rounds.settle_above(number, found, self.theta)
+        free = ~self.used_tilt
+        self.theta[free] = _on_grid(self.settled.tilt[free])
+        self.owners.tilt[:] = np.where(self.above >= 0, self.theta[self.above], 0.0)
 
     def _leaves(self, inverse: FloatArray) -> Leaves:
         """List the distinct gaps of every family of leaves, and their numbers."""
@@ -291,9 +244,7 @@ class _Filling:
         begins = np.searchsorted(distinct, np.arange(m + 1) << _BITS)
         gaps = distinct & ((1 << _BITS) - 1)
         base = np.bincount(family, weights=of.least[member].astype(float), minlength=m)
-        # a sum over the distinct gaps of each family
-        self.each = distinct >> _BITS
-        self.lifted = np.bincount(self.each, weights=counts * (gaps > 0), minlength=m)
+        self.lifted = np.bincount(distinct >> _BITS, weights=gaps * counts, minlength=m)
         return Leaves(begins, gaps, counts, base.astype(np.int64), inverse, np.zeros(m))
 
     def _first_of(self, law: Leaves, own: IntArray, above: IntArray) -> IntArray:
@@ -303,91 +254,69 @@ class _Filling:
         number = np.flatnonzero(self.families.of_leaves)
         return first_equal(number, keys, law.begins, (law.gaps, law.counts), self.m)
 
-    def filled(self, limit: float) -> FamilySums | None:
-        """Fill all tables from the bottom up."""
+    def filled(self) -> FamilySums | None:
+        """Fill all tables; None if draws would be rejected too often."""
+        self._begin()
+        return self._fill_all()
+
+    def _fill_all(self) -> FamilySums | None:
         of = self.families
-        if not self._fill_leaves():
+        leaves = np.flatnonzero(of.of_leaves & self.kept)
+        if not self._fill_leaves(leaves):
             return None
+        self._share(np.flatnonzero(of.of_leaves))
+        self._settle_above(leaves[of.owner[leaves] >= 0])
         inner = np.flatnonzero(~of.of_leaves)
-        depth = self.depth[inner]
-        for d in range(int(depth.max(initial=-1)), -1, -1):
-            if not self._fill_level(inner[depth == d]):
+        level = self.level[inner]
+        for d in range(int(level.max(initial=-1)), -1, -1):
+            number = inner[level == d]
+            if not self._fill_level(number):
                 return None
-        top = of.root | (of.owner < 0)
-        error = float(self.missing[self.holder[top]].sum()) + self.relative
-        error += _COMPOSED * of.member.size
-        # the only entry of a fixed sum is a constant
-        held = self.holder[top]
-        self.doubt.factor[held[self.size[held] == 1]] = 0.0
-        if not error <= limit:
-            return None
+            self._settle_above(number[of.owner[number] >= 0])
+        # without tails, the only entry of a table is a constant
+        only = np.flatnonzero((self.size == 1) & (self.tails[0] == 0.0) & (self.tails[2] == 0.0))
+        self.doubt.factor[only] = self.doubt.rounding[only] = 0.0
+        many = of.of_leaves & (self.number > FEW + 1)
         return FamilySums(
             np.ascontiguousarray(self.bottom_up[::-1]),
             of,
-            TablesOfOwners(self.place, self.first, self.size, self.table[: self.used]),
+            TablesOfOwners(self.place, self.first, self.size, self.table[: self.used], self.tails),
+            np.stack((self.owners.lo, self.owners.hi)),
             self.law,
             self.binomials,
             self.base_tilt,
+            self.directly,
             self.retilt,
             self.doubt,
-            error,
+            _COMPOSED * float(self.number[many].sum()),
         )
 
-    def _fill_leaves(self) -> bool:
-        """Fill the tables of all owners of leaves."""
+    def _fill_leaves(self, at: IntArray) -> bool:
+        """Fill the tables of the owners of the families of leaves `at`."""
         law, number = self.law, self.number
-        self.placed = np.full((self.m, 4), np.nan)
-        at = np.flatnonzero(self.families.of_leaves & self.kept)
-        whole = law.begins, law.gaps, law.counts, number, law.inverse, law.tilt
-        kernels.place_leaves(at, *whole, self.placed)
-        low, high = self.placed[at, :2].T
-        self.base_tilt = np.zeros(self.m)
         if not at.size:
-            self.binomials = Binomials(np.zeros(self.m, dtype=np.int64), at, np.empty(0))
             return True
+        whole = law.begins, law.gaps, law.counts, number, law.inverse, law.tilt
+        kernels.place_leaves(at, *whole, _DEPTH, self.placed)
+        low, high = self.placed[at, :2].T
         if not (np.isfinite(high).all() and high.max() < _LONGEST / 2):
             return False
-        total = np.bincount(self.each, weights=law.gaps * law.counts, minlength=self.m)
-        direct = total[at] * high <= _DIRECT
+        direct = self.lifted[at] * high <= _DIRECT
         ends = np.where(direct, high + 1.0, low + _periods(high - low))
         if not self._fill_binomials(at, ends.astype(np.int64) + 1):
             return False
-        self.lifts = np.zeros(self.m)
-        self.lifts[at] = self._rounding_of_lifts(at)
-        self.relative += _UNIT * float(self.times[at] @ (4.0 * self.lifted[at] + 8.0))
-        if not (self._directly(at[direct]) and self._by_transforms(at[~direct])):
-            return False
-        self._share()
-        return True
+        self.directly[at] = direct
+        return self._directly(at[direct]) and self._by_transforms(at[~direct])
 
-    def _share(self) -> None:
-        """Give all families of leaves the tables of the first one that equals each of them."""
-        first, of = self.first_of, self.binomials.of
-        self.base_tilt, self.lifts = self.base_tilt[first], self.lifts[first]
-        self.binomials = self.binomials._replace(of=of[first])
-        other = np.flatnonzero(~self.kept)
-        held, own = self.holder[other], self.holder[first[other]]
-        for column in (self.place, self.first, self.size, self.missing, *self.doubt):
+    def _share(self, number: IntArray) -> None:
+        """Give families of leaves the tables of the first one that equals each of them."""
+        other = number[self.families.of_leaves[number] & ~self.kept[number]]
+        first = self.first_of[other]
+        for column in (self.base_tilt, self.directly, self.binomials.of, self.law.tilt):
+            column[other] = column[first]
+        held, own = self.holder[other], self.holder[first]
+        for column in (self.place, self.first, self.size, *self.tails, *self.doubt):
             column[held] = column[own]
-
-    def _rounding_of_lifts(self, at: IntArray) -> FloatArray:
-        """Bound the total variation by which integer weights change all lifts of families `at`.
-
-        Weights are scaled such that those of the largest gap add up to 2^62. Those of a gap c add
-        up to a mean of 1 and most / (1 - a), weighted by a^c, if the top is likelier, and else to 1
-        or more.
-        """
-        law, m = self.law, self.m
-        lifts = np.where(law.gaps > 0, law.counts * (law.gaps + 2.0), 0.0)
-        widest = np.zeros(m)
-        np.maximum.at(widest, self.each, law.gaps)
-        inverse, rise = law.inverse[at], law.tilt[at] + law.inverse[at]
-        falls = np.maximum(-np.expm1(-np.abs(rise)), 1e-300)
-        most = -np.expm1(-2.0 * inverse)
-        largest = 1.0 + most * np.minimum(widest[at] + 1.0, 1.0 / falls)
-        least = np.where(rise > 0.0, most / falls, 1.0)
-        scale = largest / np.minimum(least, 1.0)
-        return _CHOICE * scale * np.bincount(self.each, weights=lifts, minlength=m)[at]
 
     def _fill_binomials(self, at: IntArray, ends: IntArray) -> bool:
         """Fill negative binomial weights for the families `at`, up to their ends."""
@@ -402,14 +331,16 @@ class _Filling:
         distinct, group = np.unique(key, axis=1, return_inverse=True)
         length = np.zeros(distinct.shape[1], dtype=np.int64)
         np.maximum.at(length, group, ends)
-        if length.sum() > _ROOM:
+        known = self.binomials
+        begin = known.table.size
+        if begin + length.sum() > _ROOM:
             return False
         offset, table = np.cumsum(length) - length, np.empty(int(length.sum()))
-        for law, begin, size in zip(distinct.T.tolist(), offset, length, strict=True):
-            kernels.fill_binomial(*law, table[begin : begin + size])
-        of = np.zeros(self.m, dtype=np.int64)
-        of[at] = group
-        self.binomials = Binomials(of, offset, table)
+        for law, start, size in zip(distinct.T.tolist(), offset, length, strict=True):
+            kernels.fill_binomial(*law, table[start : start + size])
+        known.of[at] = known.offset.size + group
+        columns = (known.offset, offset + begin), (known.length, length), (known.table, table)
+        self.binomials = Binomials(known.of, *(np.concatenate(each) for each in columns))
         return True
 
     def _directly(self, number: IntArray) -> bool:
@@ -420,16 +351,13 @@ class _Filling:
         number = number[order]
         tilts, begins = np.unique(self.base_tilt[number], return_index=True)
         for tilt, of in zip(tilts.tolist(), np.split(number, begins[1:]), strict=True):
-            found = np.empty((of.size, 6))
-            args = of, self.law, self.binomials, self.owners, tilt, self.placed, found
-            self.table, self.used = kernels.fill_directly(*args, self.table, self.used)
+            found, tails = np.empty((of.size, 6)), np.empty((of.size, 4))
+            args = of, self.law, self.binomials, self.owners, tilt, self.placed, _DEPTH
+            held = found, tails, self.table, self.used
+            self.table, self.used = kernels.fill_directly(*args, *held)
             if not (found[:, 2] > 0.0).all():
                 return False
-            at = self.holder[of]
-            place, self.first[at], self.size[at], units, gain, cut = found.T
-            self.place[at] = place
-            self.relative += _UNIT * float(self.times[of] @ units)
-            self.missing[at] = cut + self.size[at] * _CHOICE + gain * (self.lifts[of] + _BEYOND)
+            self._hold(of, found, tails, tilt, found[:, 5], 0.0)
             if self.used > _ROOM:
                 return False
         return True
@@ -453,7 +381,6 @@ class _Filling:
             return True
         if periods.max() > _LONGEST:
             return False
-        self.relative += _UNIT * float(self.times[number] @ (8.0 * self.lifted[number] + 40.0))
         for n in np.unique(periods).tolist():
             of = number[periods == n]
             step = max(1, _AT_ONCE // n)
@@ -469,75 +396,110 @@ class _Filling:
         spectra = np.empty((number.size, turns.shape[1] // 2 + 1), dtype=np.complex128)
         means = np.empty((number.size, 2))
         kernels.fill_spectra(number, self.law, self.number, turns, spectra, means)
-        ends = self.placed[number, :2].astype(np.int64)
-        at = np.column_stack((ends, self.law.base[number]))
-        bounds = np.ascontiguousarray(self.placed[number, 2:])
-        below = np.asarray(self.lifts[number]), np.full(number.size, np.inf)
-        return self._weigh(number, *_back(spectra, means), at, bounds, below)
+        low, high, falls, fall = self.placed[number].T
+        first = low.astype(np.int64)
+        # at the ends, rates and levels count from the first; below the least sum, there is nothing
+        ends = np.stack((np.where(first > 0, falls, 0.0), np.full(first.size, -_DEPTH), fall), 1)
+        ends = np.column_stack((ends, fall * (high - low) - _DEPTH))
+        part = first % turns.shape[1], (high - low).astype(np.int64) + 1
+        sums, error = _back(spectra, means)
+        return self._weigh(number, sums, error, part, self.law.base[number] + first, ends)
 
-    def _fill_level(self, number: IntArray) -> bool:
+    def _fill_level(self, number: IntArray, tries: int = _TRIES) -> bool:
         """Fill the tables of the owners of families of one depth, whose members have tables."""
         of, sizes = self.families, self.number[number]
-        if sizes.max(initial=0) > _MOST:
-            return False
+        if not number.size:
+            return True
         member = of.member[ranges(of.start[number].astype(np.int64), sizes)]
         family = np.repeat(np.arange(number.size), sizes)
         lone = ~self.owned[member]
-        for v, f in zip(member[lone].tolist(), number[family[lone]].tolist(), strict=True):
-            if not self._fill_leaf(v, f):
-                return False
+        alone = zip(member[lone].tolist(), number[family[lone]].tolist(), strict=True)
+        if sizes.max() > _MOST or not all(self._fill_leaf(v, f) for v, f in alone):
+            return False
         begins = np.cumsum(sizes) - sizes
         base = np.add.reduceat(self.first[member], begins)
-        missing = np.add.reduceat(self.missing[member], begins)
-        single = sizes == 1
-        for i in np.flatnonzero(single).tolist():
-            if not self._fill_single(number[i], member[begins[i]], missing[i]):
-                return False
-        several = ~single
-        rows = _distinct(family, member.astype(np.int64), self.place, several)
-        return self._by_members(number[several], base[several], missing[several], rows)
-
-    def _fill_single(self, f: int, v: int, missing: float) -> bool:
-        """Fill the table of the owner of a family of one member."""
-        size, place = int(self.size[v]), int(self.place[v])
-        law = self.table[place : place + size] / float(self.table[place : place + size].sum())
-        at = np.array([[0, size, self.first[v]]])
-        below = np.array([missing]), np.array([np.inf])
-        args = np.array([f]), law[None, :], np.zeros(1), at, np.zeros((1, 2)), below
-        return self._weigh(*args, turned=False)
-
-    def _by_members(
-        self, number: IntArray, base: IntArray, missing: FloatArray, rows: DistinctTables
-    ) -> bool:
-        """Fill the tables of the owners of families of several members, by transforms."""
+        several = sizes > 1
+        for i in np.flatnonzero(~several).tolist():
+            # where it fails, another tilt is needed
+            several[i] = not self._fill_single(number[i], member[begins[i]])
+        single = sizes[several] == 1
+        number, base = number[several], base[several]
         if not number.size:
             return True
-        found, whole = np.empty((number.size, 5)), self.table[: self.used]
+        rows = _distinct(family, member.astype(np.int64), self.place, several)
+        found = np.empty((number.size, 9))
         place, size = self.place[rows.member], self.size[rows.member]
-        law = rows.begins, place, size, rows.times, whole, base
-        member_sums.place_members(number, *law, self.owners, self.theta, _GRID, found)
-        tilt, low, high, by, longest = found.T
+        law = rows.begins, (rows.member, size, place, rows.times), self.table[: self.used]
+        weights = self.tails, base, self.owners, self.theta
+        member_sums.place_members(number, *law, *weights, _GRID, _DEPTH, found)
+        self.theta[number] += found[:, 0]
+        fits = np.isfinite(found).all(axis=1) & (found[:, 8] < _LOST) & ~single
+        far = number[~fits]
+        if not far.size:
+            self.retilt[number] = found[:, 0]
+            return self._by_members(number, base, rows, found)
+        # the tables of members end where the new tilt still has weight, so they are filled for it
+        if tries == 0 or not np.isfinite(found[:, 0]).all() or not self._refill(far):
+            return False
+        near = number[fits]
+        self.theta[near] -= found[fits, 0]
+        return self._fill_level(near, tries) and self._fill_level(far, tries - 1)
+
+    def _refill(self, number: IntArray) -> bool:
+        """Fill the tables of the members of families anew, by the tilts of these families."""
+        of = self.families
+        at = ranges(of.start[number].astype(np.int64), self.number[number])
+        below = self.below[of.member[at]]
+        below = below[below >= 0]
+        above = self.theta[self.above[below]]
+        self.owners.tilt[below] = above
+        leaves = below[of.of_leaves[below] & self.kept[below]]
+        kernels.match_leaves(leaves, self.law, self.number, self.owners, _GRID)
+        self.theta[leaves] = self.law.tilt[leaves]
+        if not self._fill_leaves(leaves):
+            return False
+        self._share(below)
+        inner = below[~of.of_leaves[below]]
+        self.theta[inner] -= self.retilt[inner]
+        return not inner.size or self._fill_level(inner)
+
+    def _fill_single(self, f: int, v: int) -> bool:
+        """Fill the table of the owner of a family of one member."""
+        size, place = int(self.size[v]), int(self.place[v])
+        total = float(self.table[place : place + size].sum())
+        law = self.table[place : place + size] / total
+        low, falls, high, fall = self.tails[:, v].tolist()
+        ends = [0.0] * 4
+        if low > 0.0:
+            ends[:2] = falls, math.log(low / total) + falls
+        if high > 0.0:
+            ends[2:] = fall, math.log(high / total) + fall * size
+        one = np.zeros(1, dtype=np.int64)
+        part = one, one + size
+        args = np.array([f]), law[None, :], np.zeros(1), part, one + self.first[v], np.array([ends])
+        return self._weigh(*args)
+
+    def _by_members(
+        self, number: IntArray, base: IntArray, rows: DistinctTables, found: FloatArray
+    ) -> bool:
+        """Fill the tables of the owners of families of several members, by transforms."""
+        tilt, low, high, *ends, longest, lost = found.T
         members = np.add.reduceat(rows.times, rows.begins[:-1])
-        self.theta[number] += tilt
-        self.retilt[number] = tilt
-        nats = np.maximum(MOST_NATS, np.abs(tilt) * longest)
-        units = (4.0 + nats) * members + 3.0 * members + 5.0 * np.log2(members) + 16.0
-        self.relative += _UNIT * float(units.sum())
-        # a tilt rounds its exponents and its exponentials, here and in draws
+        # a tilt rounds its exponents and its exponentials
         rounded = (4.0 + np.abs(tilt) * longest) * _UNIT * members
-        missing = missing + np.add.reduceat(rows.times * size, rows.begins[:-1]) * _CHOICE
-        at = np.stack((low, high, base.astype(np.float64)), axis=1).astype(np.int64)
-        bounds = np.ascontiguousarray(np.stack((by, by), axis=1))
+        first = base + low.astype(np.int64)
+        begins, levels = low.astype(np.int64), np.stack(ends, axis=1)
         periods = _periods(np.maximum(high - low, longest)).astype(np.int64)
         if periods.max() > _LONGEST:
             return False
         for n in np.unique(periods).tolist():
             for of in _batches(np.flatnonzero(periods == n), rows.begins, max(1, _AT_ONCE // n)):
                 spectra, means, without = self._spectra(of, n, rows, tilt, longest)
-                means[:, 1] += rounded[of] * without
+                # `without` bounds the probability of a sum without one of its members
+                means[:, 1] += (rounded[of] + lost[of]) * without + 2.0 * lost[of] ** 2
                 sums, error = _back(spectra, means)
-                below = missing[of], without
-                if not self._weigh(number[of], sums, error, at[of], bounds[of], below):
+                part = begins[of] % n, (high - low).astype(np.int64)[of] + 1
+                if not self._weigh(number[of], sums, error, part, first[of], levels[of]):
                     return False
         return True
 
@@ -570,17 +532,21 @@ class _Filling:
         inverse, tilt, least = self.inverse[v], self.theta[f], int(self.families.least[v])
         if not inverse > tilt:
             return False
-        low, reach = least, kernels.DEPTH + 8.0
+        low, reach = least, _DEPTH + 8.0
         high = max(0, least) + int(reach / (inverse - tilt)) + 2
         if inverse + tilt > 0.0:
             low = max(least, -int(reach / (inverse + tilt)) - 2)
         if high - low > _LONGEST:
             return False
         table = np.empty(high - low + 1, dtype=np.int64)
-        kernels.fill_leaf(inverse, tilt, low, np.empty(table.size), table)
+        tail = np.empty(4)
+        own = np.empty(table.size)
+        top, unit = kernels.fill_leaf(inverse, tilt, low, least, own, table, tail)
         self.place[v], self.first[v], self.size[v] = self._append(table), low, table.size
-        self.missing[v] = table.size * _CHOICE + _BEYOND
-        self.relative += 4.0 * _UNIT
+        self.tails[:, v] = tail
+        doubt = self.doubt
+        doubt.slope[v], doubt.decay[v], doubt.top[v], doubt.unit[v] = tilt, inverse, top, unit
+        doubt.rounding[v] = _rounding(0.0)
         return True
 
     def _weigh(
@@ -588,38 +554,48 @@ class _Filling:
         number: IntArray,
         sums: FloatArray,
         error: FloatArray,
-        at: IntArray,
-        bounds: FloatArray,
-        below: tuple[FloatArray, FloatArray],
-        *,
-        turned: bool = True,
+        part: tuple[IntArray, IntArray],
+        first: IntArray,
+        ends: FloatArray,
     ) -> bool:
         """Turn the laws of sums, with their largest errors, into the tables of their owners.
 
-        For `at` and `bounds` see `kernels.network.family_sums.weigh_all`. `below` has the share
-        that is missing below, and a bound on the largest probability of a sum without one member.
+        `part` has where a law begins, where the sum is first[i], and its size. For `ends` see
+        `kernels.weigh`.
         """
-        kind, inverse, above, _, _ = (column[number] for column in self.owners)
-        begins = at[:, 0] % sums.shape[1] if turned else np.zeros(number.size, dtype=np.int64)
-        found = np.empty((number.size, 9))
-        args = number, sums, begins, error, at, bounds, self.owners, self.theta, found
+        found, tails = np.empty((number.size, 6)), np.empty((number.size, 4))
+        args = number, sums, part, error, first, ends, self.owners, self.theta, found, tails
         self.table, self.used = kernels.weigh_all(*args, self.table, self.used)
-        place, first, size, total, weights, scale, cut, log_top, faint = found.T
         # draws of sums that are mostly bounds would be rejected
-        if not (size > 0.0).all() or faint.max() > _FAINT:
+        if not (found[:, 2] > 0.0).all() or found[:, 5].max() > _FAINT:
             return False
+        self._hold(number, found, tails, self.theta[number], 0.0, error)
+        return self.used <= _ROOM
+
+    def _hold(
+        self,
+        number: IntArray,
+        found: FloatArray,
+        tails: FloatArray,
+        tilt: FloatArray | float,
+        units: FloatArray | float,
+        error: FloatArray | float,
+    ) -> None:
+        """Keep the tables of the owners of families, and what their entries are bounds on."""
         v = self.holder[number]
-        self.place[v], self.first[v], self.size[v] = place, first, size
-        missing, without = below
-        gain = np.minimum(1.0, without * weights) / total
-        self.missing[v] = cut + size * _CHOICE + gain * (missing + _BEYOND)
-        self.relative += 8.0 * _UNIT * float(self.times[number].sum())
+        self.place[v], self.first[v], self.size[v], scale, log_top, _ = found.T
+        self.tails[:, v] = tails.T
+        kind, inverse, above, _, _ = (column[number] for column in self.owners)
         doubt = self.doubt
-        doubt.slope[v] = above - self.theta[number]
+        doubt.slope[v] = above - tilt
         doubt.decay[v] = np.where(kind == laws.LAPLACE, inverse, 0.0)
         doubt.top[v], doubt.unit[v] = log_top, scale
-        doubt.factor[v] = 2.02 * error * scale
-        return self.used <= _ROOM
+        doubt.rounding[v], doubt.factor[v] = _rounding(units), 2.02 * error * scale
+
+
+def _rounding(units: FloatArray | float) -> FloatArray:
+    """Return the largest share of an entry by which its rounding up exceeds the true weight."""
+    return np.asarray(2.02 * _UNIT * (units + kernels.ENTRY))
 
 
 def _distinct(

@@ -21,7 +21,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 # Most rounds, and the move of a sum, in deviations, below which they stop. After `_FEW` rounds they
 # also stop once no sum has come nearer for `_STUCK` of them. A county of 600,000 cells needs 50.
-_ROUNDS, _FEW, _STUCK, _STILL = 400, 40, 5, 0.3
+_ROUNDS, _FEW, _STUCK, _STILL = 400, 40, 5, 0.7
 # Least variance of a sum.
 _LEAST = 1e-3
 # Largest step in one round: its product with the deviation of a member, which limits by how much
@@ -91,29 +91,16 @@ def common_tilt(unary: Unary, number: IntArray) -> float:
     return low
 
 
-def settle(shape: Shape, leaves: Leaves, unary: Unary, start: float) -> Settled:
-    """Return tilts of sums, from one tilt of all; `unary` has the distinct weights.
+class Rounds:
+    """Moments of all sums and their owners, and tilts on their way.
 
-    Only the first of equal families gets a tilt of its own.
+    `unary` has the distinct weights. Only the first of equal families gets a tilt of its own. If
+    `near`, no weight rises outwards, beside the tilts below and above it, faster than it falls.
     """
-    rounds = _Rounds(shape, leaves, unary, start)
-    nearest, since = math.inf, 0
-    for done in range(_ROUNDS):
-        rounds.pass_up()
-        moved = rounds.pass_down()
-        since = 0 if moved < nearest else since + 1
-        nearest = min(nearest, moved)
-        stuck = done >= _FEW and since >= _STUCK
-        if moved < _STILL or stuck or not math.isfinite(moved):
-            break
-    of_sum = rounds.own_mean, rounds.own_variance
-    return Settled(rounds.theta, of_sum, (rounds.mean, rounds.variance))
 
-
-class _Rounds:
-    """Moments of all sums and their owners, and tilts on their way."""
-
-    def __init__(self, shape: Shape, leaves: Leaves, unary: Unary, start: float) -> None:
+    def __init__(
+        self, shape: Shape, leaves: Leaves, unary: Unary, start: float, *, near: bool
+    ) -> None:
         m, n = leaves.inverse.size, shape.code.size
         self.shape, self.leaves, self.theta = shape, leaves, np.full(m, start)
         # of variables, and of the sums below them
@@ -131,6 +118,9 @@ class _Rounds:
         self.decay = np.where(unary.kind == laws.LAPLACE, unary.inverse, 0.0)[own]
         self.lo, self.hi, self.center = unary.lo[own], unary.hi[own], unary.center[own]
         self.fixed = ~self.held | (self.lo == self.hi)
+        # by how much a tilt may lie below and above that of the sum above
+        bounded = [np.isfinite(end) | self.fixed | ~near for end in (self.hi, self.lo)]
+        self.least, self.most = (np.where(end, np.inf, self.decay) for end in bounded)
         depths = range(int(shape.depth.max()) + 1)
         self.levels = [np.flatnonzero(shape.depth == d) for d in depths]
         pairs = [shape.depth[shape.family] == d for d in depths]
@@ -140,6 +130,38 @@ class _Rounds:
         self.last, self.damp = np.zeros(m), np.ones(m)
         # families whose moments are out of date, and moves of the tilt above since they were found
         self.stale, self.drift = np.ones(m, dtype=np.bool_), np.zeros(m)
+        # families whose tilts are kept; what normal laws miss of the means of variables, and
+        # factors of their variances
+        self.kept, self.missed, self.spread = np.zeros(m, dtype=np.bool_), np.zeros(n), np.ones(n)
+
+    def settle(self) -> Settled:
+        """Move the tilts until they settle."""
+        nearest, since = math.inf, 0
+        for done in range(_ROUNDS):
+            self.pass_up()
+            moved = self.pass_down()
+            since = 0 if moved < nearest else since + 1
+            nearest = min(nearest, moved)
+            stuck = done >= _FEW and since >= _STUCK
+            if moved < _STILL or stuck or not math.isfinite(moved):
+                break
+        of_sum = self.own_mean, self.own_variance
+        return Settled(self.theta, of_sum, (self.mean, self.variance))
+
+    def settle_above(self, of: IntArray, found: FloatArray, tilt: FloatArray) -> Settled:
+        """Move the tilts again, where moments of the owners of families `of` are known.
+
+        `found` (2, of.size) has their means and variances by tables, which have the tilts `tilt`
+        (m,) of these families and of those above them. The tilts of families `of` are kept.
+        """
+        v, before = self.shape.owner[of], self.theta
+        self.theta = tilt.copy()
+        self.stale |= (before[self.over] != tilt[self.over]) & ~self.top
+        self.pass_up()
+        self.missed[v] += found[0] - self.mean[v]
+        self.spread[v] *= np.clip(found[1] / np.maximum(self.variance[v], _LEAST), 0.1, 10.0)
+        self.kept[of] = True
+        return self.settle()
 
     def _poles(self) -> FloatArray:
         """Return the tilts from which on what is below each sum has no law."""
@@ -187,7 +209,9 @@ class _Rounds:
             found[0, self.fixed[of]] = self.lo[of[self.fixed[of]]]
             found[1, self.fixed[of]] = 0.0
             at = self.held[of]
-            self.mean[self.owner[of[at]]], self.variance[self.owner[of[at]]] = found[:, at]
+            v = self.owner[of[at]]
+            self.mean[v] = found[0, at] + self.missed[v]
+            self.variance[v] = found[1, at] * self.spread[v]
 
     def pass_down(self) -> float:
         """Move the tilts towards the means that the top imposes; return the largest distance.
@@ -208,8 +232,14 @@ class _Rounds:
             step = self.damp[of] * np.clip(off, -most, most) / spread
             # families of leaves that are near are left as they are
             step[of_leaves[of] & (np.abs(off) < _NEAR)] = 0.0
-            change[of] = np.minimum(step, 0.5 * (self.pole[of] - self.theta[of]))
-            moved = max(moved, float(np.abs(off).max(initial=0.0)))
+            free = ~self.kept[of]
+            wish = self.theta[of] + np.minimum(step, 0.5 * (self.pole[of] - self.theta[of]))
+            over = np.where(self.top[of], 0.0, self.theta[self.over[of]] + change[self.over[of]])
+            # no weight may rise outwards faster than without noise
+            kept = np.clip(wish, over - self.least[of], over + self.most[of])
+            change[of] = free * (kept - self.theta[of])
+            near = free & ((kept == wish) | (kept != self.theta[of]))
+            moved = max(moved, float(np.abs(off[near]).max(initial=0.0)))
             wanted[members] = self.mean[members] + self.variance[members] * change[family]
         self.theta += change
         self.mean = wanted
