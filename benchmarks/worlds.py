@@ -18,7 +18,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 ZONES = EXAMPLES / "taxi" / "taxi_zone_lookup.csv"
 TRIPS = EXAMPLES / "taxi" / "zone_hour_counts_2022_02.csv.gz"
 BLOCKS = EXAMPLES / "washington" / "wa_2010_blocks_race_vap.csv.gz"
-SEED = 20
+SEED, RACES = 20, 8
 
 
 def grown(fans: Sequence[int]) -> cg.Tree:
@@ -81,13 +81,15 @@ def washington(blocks: int | None = None) -> tuple[cg.Tree, IntArray]:
     return tree, _rolled(tree, np.array([people[tree.names[leaf]] for leaf in tree.leaves]))
 
 
-def washington_cells(blocks: int | None = None) -> tuple[cg.Tree, IntArray]:
+def washington_cells(blocks: int | None = None, *, races: bool = False) -> tuple[cg.Tree, IntArray]:
     """Return Washington's blocks with 16 cells each, eight races by voting age, and their people.
 
     Parameters
     ----------
     blocks : int, optional
         Only so many of the blocks, the first in the file.
+    races : bool
+        Whether each block's races are a level of their own, above the ages.
     """
     codes, cells = [], []
     with gzip.open(BLOCKS, "rt", encoding="ascii", newline="") as file:
@@ -105,7 +107,10 @@ def washington_cells(blocks: int | None = None) -> tuple[cg.Tree, IntArray]:
         )
         parents.append(above[first])
         above, start = start + number, start + first.size
-    parents.append(np.repeat(above, counts.shape[1]))
+    if races:
+        parents.append(np.repeat(above, RACES))
+        above = start + np.arange(RACES * len(codes))
+    parents.append(np.repeat(above, counts.size // above.size))
     tree = cg.Tree.from_parents(np.concatenate(parents))
     return tree, _rolled(tree, counts.ravel())
 

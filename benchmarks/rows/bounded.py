@@ -16,6 +16,8 @@ from benchmarks.rows.everywhere import FANS, QUICK_FANS
 SCALE = 2.0
 FIRST_TARGET, FURTHER_TARGET = 60.0, 10.0
 WIDE, WIDE_TARGET = (2.0, 10.0, 20.0, 50.0), 100.0
+# Scales for seven levels, 4.9 million nodes.
+DEEP = (1.0, 10.0, 100.0)
 
 
 def cases(quick: bool) -> tuple[Case, ...]:
@@ -34,6 +36,16 @@ def cases(quick: bool) -> tuple[Case, ...]:
             )
             for scale in WIDE
         ),
+        *(
+            Case(
+                "bounded",
+                f"Washington's blocks, races and ages, scale {scale:g}",
+                measures(WIDE_TARGET),
+                300.0,
+                partial(_cells, quick, scale, races=True),
+            )
+            for scale in DEEP
+        ),
     )
 
 
@@ -49,7 +61,7 @@ def _washington(quick: bool) -> Iterator[Seen]:
     yield from ours.beside_noise(tree, x, SCALE, bounded=True, budget=40.0)
 
 
-def _cells(quick: bool, scale: float) -> Iterator[Seen]:
+def _cells(quick: bool, scale: float, *, races: bool = False) -> Iterator[Seen]:
 
-    tree, x = worlds.washington_cells(200 if quick else None)
+    tree, x = worlds.washington_cells(200 if quick else None, races=races)
     yield from ours.beside_noise(tree, x, scale, bounded=True, repeats=3, budget=120.0)
