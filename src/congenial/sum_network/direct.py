@@ -14,8 +14,6 @@ from congenial.types import FloatArray, IntArray
 
 # Least variance of a sum that is split without tables; its tables would have 10,000 entries.
 _WORTH = 2.0**18
-# Error for each member of a run, from its two compositions (kernels.compositions).
-_COMPOSED = 2.0**-59
 
 
 def split_directly(network: Network) -> Network:
@@ -95,8 +93,8 @@ def sums_split(network: Network) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def error_without_tables(network: Network) -> float:
-    """Bound the total variation that compositions and splits without tables add to a draw."""
+    """Bound the total variation that splits without tables add to a draw."""
     _, n, inverse = sums_split(network)
     which, count = np.unique(np.stack((n, inverse)), axis=1, return_counts=True)
     each = [differences.error_of(int(n), inverse) for n, inverse in which.T]
-    return float(count @ np.array(each)) + _COMPOSED * network.members.size
+    return float(count @ np.array(each))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations, product
+from itertools import product
 from math import comb
 
+import numba
 import numpy as np
 import pytest
 from scipy import stats
@@ -18,7 +19,6 @@ from support.kernel_entries import entry
 pytestmark = pytest.mark.kernels
 
 LEAST = 1e-6
-fill_tables = entry("numerics.binomial.fill_tables")
 in_order = entry("numerics.ordering.in_order")
 
 
@@ -79,6 +79,10 @@ def test_every_composition_is_as_likely(total, n):
         (2**40, 300),
         (2**61, 200),
         (2**61, 20),
+        (2**62, 1),
+        (2**62, 3),
+        (2**62, 130),
+        (2**62, 100_000),
         (30_000, 2000),
         (31_000, 2000),
         (0, 5),
@@ -157,37 +161,6 @@ def test_subsets_drawn_in_buckets_are_uniform():
         assert abs(both - 1.3 * pair) > 6 * spread
 
 
-def exact_binomial(n, odds):
-    """Return the probabilities of 0..64 as fractions, and what their sum leaves out."""
-    odds = Fraction(odds)
-    weights, w = [], Fraction(1)
-    for k in range(65):
-        weights.append(w)
-        w = w * max(n - k, 0) * odds / (k + 1)
-    total = sum(weights)
-    return [w / total for w in weights]
-
-
-# at the last of them, sums that are all but a little round to one
-ODDS = [(64, 0.7), (64, 0.07), (16, 0.09), (1024, 0.0011), (2**50, 2.0**-50), (4, 0.2)]
-ODDS += [(64, 0.3023263415309361), (64, 0.8032426551735617), (64, 0.03230015613969715)]
-
-
-@pytest.mark.parametrize(("n", "odds"), ODDS)
-def test_tables_of_the_binomial_law_are_right_to_62_bits(n, odds):
-    table, edges = np.empty(256, dtype=np.uint8), np.empty(65, dtype=np.uint64)
-    fill_tables(n, odds, table, edges)
-    got = [Fraction(int((table == k).sum()), 256) for k in range(65)]
-    more, last = Fraction(int((table == 255).sum()), 256), 0
-    for k in range(65):
-        edge = int(edges[k]) if k < 64 else 2**64
-        got[k] += more * Fraction(max(edge - last, 0), 2**64)
-        last = max(last, edge)
-    truth = exact_binomial(n, odds)
-    assert sum(got) == 1
-    assert sum(abs(a - b) for a, b in zip(got, truth, strict=True)) / 2 < Fraction(1, 2**62)
-
-
 def test_a_tape_that_is_too_short_is_reported_and_longer_tapes_agree():
     for total, n in ((100, 30), (10**5, 1000), (10**8, 1000)):
         words = cg.seeded(3).bits(20_000)
@@ -201,11 +174,129 @@ def test_a_tape_that_is_too_short_is_reported_and_longer_tapes_agree():
         split(total, 7, n, np.zeros(read // 2, dtype=np.uint64))
 
 
-def test_all_subsets_of_few_places_are_equally_likely():
-    parts, _, _ = split(2, 0, 4, None, 8000)
-    seen = Counter(map(tuple, parts))
-    stars = [tuple(np.bincount(c, minlength=4)) for c in combinations(range(4), 2)]
-    assert all(seen[s] > 0 for s in stars)
+def first_for(value, below, bits):
+    """Return the first number of `bits` bits that draws `value` below `below`, and is kept."""
+    drawn = -(-(value << bits) // below)
+    while (drawn * below) % 2**bits < 2**bits % below:
+        drawn += 1
+    assert (drawn * below) >> bits == value
+    return drawn
+
+
+def packed(numbers, bits):
+    """Return a tape of words that hold these numbers."""
+    whole = sum(number << (bits * i) for i, number in enumerate(numbers))
+    count = len(numbers) * bits // 64 + 2
+    return np.array([whole >> (64 * i) & 2**64 - 1 for i in range(count)], dtype=np.uint64)
+
+
+@pytest.mark.parametrize(("total", "n"), [(1, 4), (2, 4), (3, 3), (4, 4), (5, 3), (7, 2), (65, 3)])
+def test_all_draws_of_few_bars_give_every_composition_as_often(total, n):
+    size, places = min(n - 1, total), total + n - 1
+    # Floyd's method draws numbers below these, each from 16 bits
+    below = range(places - size + 1, places + 1)
+    choices = [[first_for(v, t, 16) for v in range(t)] for t in below]
+    seen = Counter(tuple(split(total, 0, n, packed(c, 16))[0][0]) for c in product(*choices))
+    assert len(seen) == comb(places, size)
+    assert len(set(seen.values())) == 1
+    assert all(sum(parts) == total and min(parts) >= 0 for parts in seen)
+
+
+def test_all_draws_of_bars_far_apart_give_every_composition_as_often():
+    total, n, places = 96, 3, 98
+    choices = [first_for(v, places, 32) for v in range(places)]
+    seen, again = Counter(), {}
+    for one, two in product(range(places), repeat=2):
+        tape = packed([choices[one], choices[two]], 32)[:1]
+        other = (one + 5) % places
+        tape = np.append(tape, np.uint64(first_for(other, places, 64)))
+        parts, read, _ = split(total, 0, n, tape)
+        if one == two:  # one more is drawn
+            again[one] = tuple(parts[0])
+            assert read == 2
+        else:
+            seen[tuple(parts[0])] += 1
+            assert read == 1
+    assert len(seen) == comb(places, 2)
+    assert set(seen.values()) == {2}
+    for one, parts in again.items():
+        first, last = sorted((one, (one + 5) % places))
+        assert parts == (first, last - first - 1, places - last - 1)
+
+
+# the number of bars, of places, and the last places of four groups of places
+BUCKETS = [(3, 200, (50, 100, 150)), (40, 130, (20, 64, 128)), (70, 130, (20, 64, 128))]
+BUCKETS += [(2, 129, (30, 64, 128)), (20, 321, (65, 100, 256)), (1, 200, (50, 128, 150))]
+
+
+@pytest.mark.parametrize(("size", "places", "ends"), BUCKETS)
+def test_bars_in_buckets_are_a_uniform_subset(size, places, ends):
+    draws, n = 20_000, size + 1
+    bars = drawn_in_buckets(size, places, draws)
+    assert (np.diff(bars, axis=1) > 0).all()
+    edges = np.array([0, *ends, places])
+    groups = np.stack([np.histogram(row, edges - 0.5)[0] for row in bars])
+    assert (groups.sum(axis=1) == size).all()
+
+    seen = Counter(map(tuple, groups))
+    cells = np.indices((n, n, n)).reshape(3, -1).T
+    cells = np.column_stack((cells, size - cells.sum(axis=1)))[cells.sum(axis=1) <= size]
+
+    def fit(widths):
+        """Return the p-value of the numbers of bars in the groups."""
+        mean = draws * stats.multivariate_hypergeom(widths, size).pmf(cells)
+        common = mean >= 8
+        observed = np.array([seen[tuple(cell)] for cell in cells[common].tolist()])
+        observed = np.append(observed, draws - observed.sum())
+        expected = np.append(mean[common], draws - mean[common].sum())
+        kept = slice(None) if expected[-1] > 8 else slice(-1)
+        expected *= observed[kept].sum() / expected[kept].sum()
+        return stats.chisquare(observed[kept], expected[kept]).pvalue
+
+    widths = np.diff(edges)
+    assert fit(widths) > LEAST
+    # the same test sees a law that prefers some places a little
+    assert fit(widths + np.array([4, 0, -4, 0])) < LEAST
+
+
+@numba.njit
+def add_in_buckets(places, size, words, values, members):
+    """Place bars as `compose` does if there are many; return (last bar, words read)."""
+    shift = compositions._bucket(places, size)
+    held = np.empty(((places - 1) >> shift) + 1, dtype=np.int32)
+    table, edges = np.empty(256, dtype=np.uint8), np.empty(65, dtype=np.uint64)
+    chosen = np.empty(2048, dtype=np.int64)
+    odds = size / places
+    at, _ = compositions._count_all(places, size, shift, odds, words, 0, table, edges, held)
+    return compositions._add_many(
+        places, size, False, 1, words, at, held, values, 0, members, 0, chosen
+    )
+
+
+def drawn_in_buckets(size, places, draws):
+    """Return sorted bars, a row for each draw."""
+    out = np.empty((draws, size), dtype=np.int64)
+    for row, words in zip(out, cg.seeded(4).bits(400 * draws).reshape(draws, -1), strict=True):
+        values = np.zeros((size + 1, 1), dtype=np.int64)
+        last, read = add_in_buckets(places, size, words, values, np.arange(size + 1))
+        assert read <= words.size
+        row[:] = np.cumsum(values[:size, 0] + 1) - 1
+        assert row[-1] == last
+    return out
+
+
+def test_words_that_decide_no_bucket_are_left_out():
+    # words of ones are beyond all tables; the byte 255 always needs a word
+    for total, n in ((10**5, 1000), (10**8, 1000), (2**62, 130)):
+        words = cg.seeded(5).bits(20_000).copy()
+        words[cg.seeded(6).bits(20_000) % np.uint64(3) == 0] = np.uint64(2**64 - 1)
+        parts, read, _ = split(total, 0, n, words)
+        assert read <= words.size
+        assert parts.min() >= 0
+        assert parts.sum() == total
+        again, read_again, _ = split(total, 0, n, words[: read + 2])
+        assert read_again == read
+        np.testing.assert_array_equal(parts, again)
 
 
 def test_five_are_put_in_order():

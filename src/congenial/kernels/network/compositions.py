@@ -4,10 +4,10 @@ Benchmark rows: `flat`, `taxi`.
 
 A composition of `total` into n parts is a choice of n - 1 bars among total + n - 1 places
 (stars and bars). Few bars are drawn by Floyd's method in integers. Many bars are drawn in buckets
-of 2^k places, in order and almost without sorting. The number of bars in a bucket is binomial, from
-tables in doubled precision. Bars are added or removed at random until their number is right. Given
-its number, the bars of a bucket are uniform. Each step treats all places alike, so all choices are
-equally likely up to a total variation of 2^-60 for each bar, the error of the tables.
+of 2^k places, in order and almost without sorting. The number of bars in a bucket is binomial. Bars
+are added or removed at random until their number is right. Given its number, the bars of a bucket
+are uniform. Each step treats all places alike, and each variable has exactly its law, so all
+choices are exactly equally likely (`proofs/uniform-compositions.md`).
 
 Words are read from a tape. If a tape is too short, its outcome is discarded: the caller extends the
 same tape and begins again, so the law does not depend on the tape's length.
@@ -19,7 +19,7 @@ import math
 
 import numpy as np
 
-from congenial.kernels.numerics.binomial import BYTES, MORE, fill_tables
+from congenial.kernels.numerics.binomial import BYTES, MORE, draw_more, fill_tables
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.ordering import in_order, insert, read_marks
 from congenial.kernels.numerics.tape import below_bits, below_word, word_at
@@ -113,10 +113,12 @@ def compose(first, second, third, cls, members, words, values, begin, end):
                     at = words.size + 1
                 else:
                     shift = _bucket(places, size)
-                    held = np.empty(((places - 1) >> shift) + 1, dtype=np.uint8)
+                    held = np.empty(((places - 1) >> shift) + 1, dtype=np.int32)
                     mean = size - 2.0 * math.sqrt(size)
-                    fill_tables(1 << shift, mean / (places - mean), table, edges)
-                    at = _count_all(places, size, shift, words, at, table, edges, held)
+                    odds = mean / (places - mean)
+                    at, most = _count_all(places, size, shift, odds, words, at, table, edges, held)
+                    if most > chosen.size - _CHUNK:
+                        chosen = np.empty(_CHUNK + most, dtype=np.int64)
                     last, at = _add_many(
                         places,
                         size,
@@ -332,14 +334,14 @@ def _place(held, b, shift, words, bit, chosen):
 
 
 @njit(inner=True)
-def _count_all(places, size, shift, words, at, table, edges, held):
-    """Fill `held`, numbers of bars in buckets of 2^shift places; return where reading stopped.
+def _count_all(places, size, shift, odds, words, at, table, edges, held):
+    """Fill `held`, numbers of bars in buckets of 2^shift places; return (at, the largest number).
 
     Bars are added or removed until there are `size`: an added bar takes a uniform free place, and
-    a removed bar is uniform among the bars. `table` and `edges` are those of the number of bars in
-    one bucket.
+    a removed bar is uniform among the bars. `table` and `edges` are scratch.
     """
     wide = 1 << shift
+    scale = fill_tables(wide, odds, table, edges)
     # places of the last bucket
     rest = places - ((held.size - 1) << shift)
     sum_held = np.int64(0)
@@ -348,16 +350,12 @@ def _count_all(places, size, shift, words, at, table, edges, held):
         if b & 7 == 0:
             pool = word_at(words, at)
             at += 1
-        k = table[pool & np.uint64(255)]
+        k = np.int64(table[pool & np.uint64(255)])
         pool >>= np.uint64(8)
         if k == MORE:
-            word = word_at(words, at)
-            at += 1
-            k = np.uint8(0)
-            while k < 64 and word >= edges[k]:
-                k += np.uint8(1)
+            k, at = draw_more(wide, odds, scale, table, edges, words, at)
         held[b] = k
-        sum_held += np.int64(k)
+        sum_held += k
     # keep those of the last bucket's bars that are in its first `rest` places
     drawn, kept = np.int64(held[-1]), np.int64(0)
     for t in range(drawn):
@@ -371,14 +369,13 @@ def _count_all(places, size, shift, words, at, table, edges, held):
         fresh = np.int64((u & (wide - 1)) >= held[b])
         held[b] += fresh
         sum_held += fresh
-    if sum_held > size:
-        most = np.int64(0)
-        for b in range(held.size):
-            most = max(most, np.int64(held[b]))
-        while sum_held > size:
-            b, at = below_word(held.size, words, at)
-            u, at = below_word(most, words, at)
-            gone = np.int64(u < held[b])
-            held[b] -= gone
-            sum_held -= gone
-    return at
+    most = np.int64(0)
+    for b in range(held.size):
+        most = max(most, np.int64(held[b]))
+    while sum_held > size:
+        b, at = below_word(held.size, words, at)
+        u, at = below_word(most, words, at)
+        gone = np.int64(u < held[b])
+        held[b] -= gone
+        sum_held -= gone
+    return at, most
