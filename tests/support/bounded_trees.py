@@ -30,9 +30,9 @@ def compiled(released, x):
     return sum_network.compile(released.forest, weights, whole=False)
 
 
-def filled(released, x, limit=1e-9):
+def filled(released, x):
     made = compiled(released, x)
-    return fill_families(made.forest, made.weights, limit)
+    return fill_families(made.forest, made.weights)
 
 
 def p_values(draws, released, x):

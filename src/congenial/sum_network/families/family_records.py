@@ -80,7 +80,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FamilySums:
-    """Tables from which a forest is drawn family by family."""
+    """Tables from which a forest is drawn family by family, with exactly its law."""
 
     order: Indices  # shape (m,): Sums from the top down.
     families: FamilyMembers
@@ -95,7 +95,6 @@ class FamilySums:
     # shape (m,): Tilt of the members' tables by which a sum was computed; 0 for leaves.
     retilt: FloatArray
     doubt: Doubt
-    error: float  # Bound on the total variation between a draw and its law.
     freed: Freed | None = None  # Variables that are 0 in the sums and follow from the others.
 
     @property

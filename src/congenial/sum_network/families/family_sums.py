@@ -17,7 +17,6 @@ from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import member_sums
-from congenial.kernels.network.compositions import FEW
 from congenial.kernels.numerics import laws
 from congenial.sum_network import Compiled, SharedUnary, SumForest, Tables, fill
 from congenial.sum_network.families.equal_families import first_equal, ranges
@@ -51,9 +50,8 @@ _WIDE, _WORTH = 4.0, 200_000.0
 _AT_ONCE = 1 << 20
 # Most entries of all tables, 1.5 GiB.
 _ROOM = 3 << 26
-# Error of one stage of a transform (Higham 2002, theorem 24.2), and of one member of a composition
-# of more than `FEW` bars (kernels.compositions).
-_STAGE, _COMPOSED = 7.0 * _UNIT, 2.0**-59
+# Error of one stage of a transform (Higham 2002, theorem 24.2).
+_STAGE = 7.0 * _UNIT
 # Nats: what lies beyond an end of a range has at most exp(-_DEPTH) of a law's probability. So it is
 # for both ends, which a transform adds to the range, and for tilted members, at most.
 _DEPTH = 46.0
@@ -70,12 +68,11 @@ _NATS = 100.0
 _GRID = 2.0**-40
 
 
-def fill_families(forest: SumForest, weights: SharedUnary, limit: float) -> FamilySums | None:
-    """Fill the tables; None where this way does not apply or its error would exceed `limit`."""
+def fill_families(forest: SumForest, weights: SharedUnary) -> FamilySums | None:
+    """Fill the tables; None where this way does not apply, or draws would be rejected too often."""
     if not _applies(forest, weights) or (weights.unary.center != 0.0).any():
         return None
-    found = _Filling(forest, weights).filled()
-    return found if found is not None and found.error <= limit else None
+    return _Filling(forest, weights).filled()
 
 
 def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
@@ -276,7 +273,6 @@ class _Filling:
         # without tails, the only entry of a table is a constant
         only = np.flatnonzero((self.size == 1) & (self.tails[0] == 0.0) & (self.tails[2] == 0.0))
         self.doubt.factor[only] = self.doubt.rounding[only] = 0.0
-        many = of.of_leaves & (self.number > FEW + 1)
         return FamilySums(
             np.ascontiguousarray(self.bottom_up[::-1]),
             of,
@@ -288,7 +284,6 @@ class _Filling:
             self.directly,
             self.retilt,
             self.doubt,
-            _COMPOSED * float(self.number[many].sum()),
         )
 
     def _fill_leaves(self, at: IntArray) -> bool:
@@ -656,12 +651,12 @@ def fill_draws(compiled: Compiled, limit: float) -> Tables | FamilySums:
     """
     forest, weights = compiled.forest, compiled.weights
     wide = are_wide(forest, weights)
-    found = fill_families(forest, weights, limit) if wide else None
+    found = fill_families(forest, weights) if wide else None
     if found is None:
         try:
             return fill(compiled, limit, drawn=True)
         except (NumericalError, UnsupportedError):
-            found = None if wide else fill_families(forest, weights, limit)
+            found = None if wide else fill_families(forest, weights)
             if found is None:
                 raise
     return replace(found, freed=compiled.freed)
