@@ -333,7 +333,7 @@ def _place(held, b, shift, words, bit, chosen):
     return np.int64(at), np.int64(r), np.int64(bit)
 
 
-@njit(inner=True)
+@njit(inline="always", inner=True)
 def _count_all(places, size, shift, odds, words, at, table, edges, held):
     """Fill `held`, numbers of bars in buckets of 2^shift places; return (at, the largest number).
 
