@@ -83,12 +83,10 @@ def test_laws_of_sums_are_rounded_down_by_less_than_their_error():
 
 def in_python(monkeypatch):
     """Let kernels of draws run as they are written, so that parts of them can be replaced."""
-    for module in (kernels, weights, doubled, tape):
+    for module in (kernels, kernels_of_sums, weights, doubled, tape):
         for name, kernel in list(vars(module).items()):
             if hasattr(kernel, "py_func"):
                 monkeypatch.setattr(module, name, kernel.py_func)
-    monkeypatch.setattr(kernels_of_sums, "fill_unary", weights.fill_unary)
-    monkeypatch.setattr(kernels, "fill_powers", kernels_of_sums.fill_powers.py_func)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
