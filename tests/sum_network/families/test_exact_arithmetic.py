@@ -92,14 +92,14 @@ def in_python(monkeypatch):
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 def test_doubles_and_decimals_make_the_same_draws_of_the_same_words(monkeypatch):
     cases = []
-    for seed in range(250):
+    for seed in range(120):
         source = np.random.default_rng(seed)
         tree, x = random_tree(source, int(source.integers(4, 30)))
         scale = float(10.0 ** source.uniform(-1.0, 3.0))
         sums = filled(conditioned(tree, scale, pinned=bool(source.integers(2))), x)
         if sums is not None:
             cases.append((seed, sums, family_draws.sample(sums, 1, cg.seeded(seed))))
-    assert len(cases) > 200
+    assert len(cases) > 90
     in_python(monkeypatch)
     decided = {"leaves": 0, "tables": 0}
 
@@ -115,7 +115,7 @@ def test_doubles_and_decimals_make_the_same_draws_of_the_same_words(monkeypatch)
     monkeypatch.setattr(exact, "try_tables", counted(exact.try_tables, "tables"))
     for seed, sums, drawn in cases:
         assert (family_draws.sample(sums, 1, cg.seeded(seed)) == drawn).all()
-    assert min(decided.values()) > 500
+    assert min(decided.values()) > 200
 
 
 @pytest.mark.parametrize("rough", [0.01, 0.0])
