@@ -39,7 +39,7 @@ def direct_law(sums, f):
 
 def test_entries_are_the_true_weights_or_more_by_at_most_their_doubt():
     source, seen = np.random.default_rng(7), 0
-    for _ in range(300):
+    for _ in range(1500):
         tree, x = random_tree(source, int(source.integers(4, 40)))
         scale = float(source.choice([0.7, 4.0, 20.0]))
         released = conditioned(tree, scale, pinned=bool(source.integers(2)))
@@ -60,7 +60,7 @@ def test_entries_are_the_true_weights_or_more_by_at_most_their_doubt():
             assert (entries >= true * (1.0 - 1e-12)).all()
             assert (entries - true <= 1e-12 * true + doubt.factor[v] * unit + 2.0).all()
             seen += 1
-    assert seen > 500
+    assert seen > 2500
 
 
 def test_shares_agree_with_the_sums_term_by_term():
@@ -85,6 +85,22 @@ def test_shares_agree_with_the_sums_term_by_term():
         true = own.unit[v] * math.exp(log) * direct[value - first] / entry
         assert share == pytest.approx(true, rel=1e-11)
     assert 1.0 - doubts[0] - 1e-13 <= product <= 1.0 + 1e-13
+
+
+def test_values_whose_weights_are_too_small_for_doubles_are_possible():
+    # some 400 people in blocks of three cells, with narrow noise and no exact total
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2, 2])
+    x = tree.roll_up(np.array([400, 0, 2, 1, 380, 0]))
+    sums = filled(conditioned(tree, 0.3, pinned=False), x)
+    of, tables = sums.families, sums.tables
+    assert (tables.table >= 1).all()
+    for f in np.flatnonzero(of.of_leaves):
+        v = int(of.owner[f])
+        # nothing lies below the least sum, and the table begins there
+        assert tables.first[v] == sums.leaves.base[f]
+        assert tables.tails[0, v] == 0.0
+        low, high = exact_arithmetic.share(sums, v, int(f), int(tables.first[v]))(40)
+        assert 0 < low <= high < Decimal("1e-300")
 
 
 @pytest.mark.parametrize("scale", [0.3, 4.0, 40.0, 200.0])

@@ -115,7 +115,7 @@ def lay_out(tables, member, begin, stop, tilt, rows, shares, laid):
             entry = table[zero + i]
             if tilt == 0.0:
                 shares[at + i] = 1.0
-            elif entry > 0:
+            else:
                 own = shares[at + i] * scale
                 entry = np.int64(own * (1.0 + off)) + 1
                 shares[at + i] = own / float(entry)

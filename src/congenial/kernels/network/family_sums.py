@@ -264,9 +264,9 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
         tail[2 * side], tail[2 * side + 1] = math.exp(edge + MARGIN) * scale, fall
         if not tail[2 * side] < LARGEST_TAIL * -math.expm1(-fall):
             return first, 0, 0.0, 0.0, 0.0, 0.0
+    # at least 1, also where doubles are too small for a weight: each value is possible
     for i in range(b - a):
-        x = own[a + i]
-        out[begin + i] = np.int64(x * scale) + 1 if x > 0.0 else 0
+        out[begin + i] = np.int64(own[a + i] * scale) + 1
     return first + low + a, b - a, total, scale, log_top, faint / total
 
 

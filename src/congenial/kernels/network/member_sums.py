@@ -179,14 +179,12 @@ def place_members(number, begins, rows, table, tails, base, owners, theta, grid,
                 grown[j] = factors[j] * math.exp(sign * by * j)
             reach, most, known = 0.0, 0.0, tails_of(tails, member[a:b], side)
             for r in range(a, b):
-                total, possible = 0.0, -1
+                total = 0.0
                 for j in range(size[r]):
-                    entry = table[place[r] + j]
-                    total += float(entry) * grown[j]
-                    possible += entry > 0
+                    total += float(table[place[r] + j]) * grown[j]
                 total += beyond(tails, member[r], size[r], tilt + sign * by, shift)
                 reach += times[r] * (math.log(total / own[r - a, 0]) - sign * by * own[r - a, 1])
-                most += times[r] * possible
+                most += times[r] * (size[r] - 1)
             # the sum x lies beyond mean + sign * y with at most exp(reach - by * y)
             y = (reach + depth) / by
             end = math.floor(mean - y) if side == 0 else math.floor(mean + y) + 1.0

@@ -256,7 +256,7 @@ def _entry(sums: FamilySums, v: int, place: int) -> Decimal:
     if 0 <= place < size:
         return Decimal(int(tables.table[tables.place[v] + place]))
     side, k = (0, -1 - place) if place < 0 else (2, place - size)
-    bound, fall = sums.tables.tails[side : side + 2, v].tolist()
+    bound, fall = tables.tails[side : side + 2, v].tolist()
     return Decimal(bound) * (-Decimal(fall) * k).exp()
 
 
@@ -276,7 +276,7 @@ def _beyond(
     tables = sums.tables
     size, first = int(tables.size[v]), int(tables.first[v])
     for side in (0, 2):
-        bound, fall = sums.tables.tails[side : side + 2, v].tolist()
+        bound, fall = tables.tails[side : side + 2, v].tolist()
         if not bound:
             continue
         place, sign = (size, 1) if side else (-1, -1)
@@ -378,7 +378,7 @@ def _sum_of_tables(sums: FamilySums, f: int, x: int, level: int) -> Enclosure:
         total = sum(part, start=Decimal(0))
         ends = list[list[Decimal]]()
         for side, edge in ((0, 1 / z), (2, by)):
-            bound, fall = sums.tables.tails[side : side + 2, v].tolist()
+            bound, fall = tables.tails[side : side + 2, v].tolist()
             ratio, rate = (-Decimal(fall)).exp() * (z if side else 1 / z), fall - tilt * (side - 1)
             many = math.ceil(_LONGER * level / rate) if bound else 0
             ends.append([Decimal(bound) * edge * ratio**k for k in range(many)])

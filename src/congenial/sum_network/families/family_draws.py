@@ -232,6 +232,7 @@ def _sum_of_tables(sums: FamilySums, f: int, x: int) -> tuple[float, float]:
         begin, begun, *first = first
         joined = _convolved(one, other)
         kept = np.flatnonzero(joined > _NOTHING * joined.max())
+        lost += joined.size * _NOTHING
         parts.append(joined[kept[0] : kept[-1] + 1])
         first.append(begin + begun + int(kept[0]))
     y -= sum(first)
@@ -239,7 +240,7 @@ def _sum_of_tables(sums: FamilySums, f: int, x: int) -> tuple[float, float]:
     low, high = max(0, y - other.size + 1), min(one.size - 1, y)
     found = math.fsum(one[low : high + 1] * other[y - high : y - low + 1][::-1])
     # values that are cut, and members beyond their tables, as shares of the weight that is found
-    cut = members.size * one.size * _NOTHING + 4.0 * lost
+    cut = 4.0 * lost
     return found, units + (cut / (found * _UNIT) if found > 0.0 else math.inf)
 
 

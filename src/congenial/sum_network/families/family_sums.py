@@ -223,9 +223,8 @@ class _Filling:
         self.used_tilt[number] = self.used_tilt[np.maximum(self.above[number], 0)] = True
         if self.used_tilt.all():
             return
-        self.settled = self.rounds.settle_above(number, found, self.theta)
-        free = ~self.used_tilt
-        self.theta[free] = _on_grid(self.settled.tilt[free])
+        settled, free = self.rounds.settle_above(number, found, self.theta), ~self.used_tilt
+        self.theta[free] = _on_grid(settled.tilt[free])
         self.owners.tilt[:] = np.where(self.above >= 0, self.theta[self.above], 0.0)
 
     def _leaves(self, inverse: FloatArray) -> Leaves:
