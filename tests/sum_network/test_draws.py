@@ -153,7 +153,7 @@ def test_choices_compare_integers_exactly(width):
         products = a[first : last + 1] * b[s - last : s - first + 1][::-1]
         total = float(products.sum()) * (1.0 + 1e-9)
         unit = 2.0 ** (62 - frexp(total)[1])
-        weights = [int(w * unit) for w in products]
+        weights = [int(w * unit) + 1 for w in products]
         ends = np.array([0, 2**64 - 1], dtype=np.uint64)
         words = np.concatenate((ends, numbers.integers(2**64, size=20, dtype=np.uint64)))
         found = one_choice.split(a, 0, b, 0, s, total, words)
@@ -172,7 +172,7 @@ def test_the_error_of_root_choices_is_at_most_the_charge(scale):
     # tails far longer than the law is wide
     t = np.exp(-np.abs(np.arange(-40 * int(scale + 1), 40 * int(scale + 1) + 1)) / scale)
     row = np.empty(t.size, dtype=np.int64)
-    cumulate_root(t, row)
+    cumulate_root(t, 0.0, False, row)
     total = int(row[-1])
     drawn = np.diff(row, prepend=0).tolist()
     exact = [int(w * 2.0**200) for w in np.minimum(t, 1.0).tolist()]

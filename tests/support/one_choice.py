@@ -22,7 +22,9 @@ def _drawn(op, slots, tables, first, words, values, *, near=(0.0, 10**6), kept=F
     kept_rows = KeptRows(*place, np.array([256]), *rows)
     of = Program(np.array([op], dtype=np.int8), *program), *parts, windows, np.concatenate(tables)
     sums = Near(middle, np.zeros(3), reach)
-    draw(*of, np.ones(3), sums, kept_rows, words.reshape(1, -1), values, 0, words.size)
+    left = np.full(words.size, 2**62), np.zeros(words.size)
+    whole = np.ones(3), np.zeros(3), False
+    draw(*of, *whole, sums, kept_rows, *left, words.reshape(1, -1), values, 0, words.size)
 
 
 def split(a, lo_a, b, lo_b, s, total, words, **row):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 
 from congenial.kernels.network import descend, differences
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.numerics import laws
+from congenial.randomness import Randomness
+from congenial.sum_network.exact.decisions import Enclosure, around, is_below, precision
 from congenial.sum_network.network import Network
 from congenial.types import FloatArray, IntArray
 
@@ -92,9 +95,20 @@ def sums_split(network: Network) -> tuple[IntArray, IntArray, FloatArray]:
     return at, network.unary.center[v].astype(np.int64), 1.0 / network.unary.scale[v]
 
 
-def error_without_tables(network: Network) -> float:
-    """Bound the total variation that splits without tables add to a draw."""
-    _, n, inverse = sums_split(network)
-    which, count = np.unique(np.stack((n, inverse)), axis=1, return_counts=True)
-    each = [differences.error_of(int(n), inverse) for n, inverse in which.T]
-    return float(count @ np.array(each))
+def is_accepted(network: Network, question: IntArray, rng: Randomness) -> bool:
+    """Decide whether a split without tables accepts a place, see `kernels.network.differences`."""
+    i, s, mode, block, j, word = question.tolist()
+    at = np.flatnonzero(network.op == descend.DIFFERENCE)[i]
+    v = network.variable[network.left[network.cls[at]]]
+    n, scale = int(network.unary.center[v]), float(network.unary.scale[v])
+
+    def probability(level: int) -> Enclosure:
+        with precision(level):
+            out = Decimal(1)
+            for k in range(min(j, mode), max(j, mode)):
+                out = out * ((k + n) * (k + s + n)) / ((k + 1) * (k + s + 1))
+            out = out if j >= mode else 1 / out
+            out *= (Decimal(2) * (mode - j) / Decimal(scale)).exp() * (1 << block)
+            return around(out * Decimal(differences.SURE), level)
+
+    return is_below(word % (1 << 64), probability, rng)

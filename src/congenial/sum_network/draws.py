@@ -14,10 +14,14 @@ from congenial.kernels.network import compositions, descend, differences
 from congenial.kernels.network.messages import MERGE
 from congenial.kernels.network.records import KeptRows, Program
 from congenial.randomness import Bits, Randomness
-from congenial.sum_network.direct import sums_split
+from congenial.sum_network.direct import is_accepted, sums_split
+from congenial.sum_network.exact import rare_draws
+from congenial.sum_network.exact.decisions import is_below
+from congenial.sum_network.exact.envelopes import Envelopes
+from congenial.sum_network.exact.rare_draws import Chosen
 from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
-from congenial.types import IntArray
+from congenial.types import BoolArray, IntArray
 
 # Calls a function with the number of each part and its ends.
 Share = Callable[[Callable[[int, int, int], None], list[int]], None]
@@ -34,10 +38,14 @@ _WORTH = 1 << 17
 _OFTEN = 32
 # Entries of all rows that threads cache together, 64 MiB.
 _ENTRIES = 1 << 23
+# An operation after all others: no choice is left open.
+_NONE = np.iinfo(np.int64).max
+# Bound on the part by which each of a draw's factors falls below 1, apart from rounded integers.
+_FALL = 2.0**-41
 
 
 def sample(
-    tables: Tables,
+    tables: Tables | Envelopes,
     rows: int,
     rng: Randomness,
     *,
@@ -172,7 +180,7 @@ def _sharing(threads: int) -> Iterator[Share]:
 class _Kept:
     """Cumulative weights that one thread caches, and scratch to compute them."""
 
-    def __init__(self, tables: Tables, rows: int, most: int) -> None:
+    def __init__(self, tables: Tables | Envelopes, rows: int, most: int) -> None:
         network = tables.network
         width = tables.width
         uses = np.where(network.ctype == MERGE, network.uses, 0) * np.int64(max(rows, 1))
@@ -187,16 +195,31 @@ class _Kept:
         self.given = np.array([turn], dtype=np.int64)
         self.rows = np.empty(turn + room, dtype=np.int64)
         self.weights = np.empty(descend.BLOCK * room, dtype=np.int64)
-        self.tables = tables
+        self.tables, enveloped = tables, isinstance(tables, Envelopes)
+        self.lacking = tables.beyond if isinstance(tables, Envelopes) else np.zeros(width.size)
+        self.enveloped = enveloped
 
-    def draw(self, part: slice, words: Bits, values: IntArray, begin: int, end: int) -> None:
+    def draw(self, part: slice, words: Bits, left: _Left, begin: int, end: int) -> None:
         """Make the choices of part of the program in columns begin..end-1."""
         tables, network = self.tables, self.tables.network
         program = Program(*(column[part] for column in network.program))
-        where = tables.windows, tables.table, tables.factor, tables.near
+        where = tables.windows, tables.table, tables.factor, self.lacking, self.enveloped
         kept = KeptRows(self.begins, self.place, self.given, self.rows, self.weights)
         of = network.left, network.right
-        descend.draw(program, *of, *where, kept, words, values, begin, end)
+        into = left.open_at, left.doubt, words, left.values
+        descend.draw(program, *of, *where, tables.near, kept, *into, begin, end)
+
+
+class _Left:
+    """Values of some draws, and what their choices leave open."""
+
+    def __init__(self, values: IntArray) -> None:
+        columns = values.shape[1]
+        self.values = values
+        # the first operation whose choice is open, and the bound on what the draw's share lacks
+        self.open_at, self.doubt = np.full(columns, _NONE), np.zeros(columns)
+        self.vain = np.zeros(columns, dtype=np.bool_)
+        self.rare = dict[int, dict[int, Chosen]]()  # choices beyond windows, by draw and operation
 
 
 def _choose(
@@ -204,21 +227,85 @@ def _choose(
 ) -> None:
     """Make all choices from operation `begin` on, a range of columns for each thread.
 
-    Words are fetched in parts.
+    Words are fetched in parts. Draws from envelopes are repeated until they are accepted.
     """
     columns, op = values.shape[1], kept[0].tables.network.op
-    parts = len(kept)
+    parts, left = len(kept), _Left(values)
     edges = [columns * part // parts for part in range(parts + 1)]
     step = max(1, _WORDS_AT_ONCE // columns)
     for start in range(begin, op.size, step):
-        stretch = slice(start, start + step)
+        stretch = slice(start, min(start + step, op.size))
         choices = np.isin(op[stretch], (descend.ROOT, descend.SPLIT)).sum()
         words = source.bits(int(choices) * columns).reshape(-1, columns)
 
         def run(part: int, begin: int, end: int, at: slice = stretch, read: Bits = words) -> None:
-            kept[part].draw(at, read, values, begin, end)
+            kept[part].draw(at, read, left, begin, end)
 
         share(run, edges)
+        if kept[0].enveloped:
+            for column in np.flatnonzero(left.open_at != _NONE).tolist():
+                _settle(kept[0], stretch, words, left, column, source)
+    if not kept[0].enveloped:
+        return
+    refused = np.flatnonzero(~_accepted(kept[0].tables, left, source))
+    if refused.size:
+        again = np.zeros((values.shape[0], refused.size), dtype=np.int64)
+        _choose(kept[:1], source, again, lambda call, _: call(0, 0, refused.size), begin)
+        values[:, refused] = again
+
+
+def _settle(
+    kept: _Kept, stretch: slice, words: Bits, left: _Left, column: int, source: Randomness
+) -> None:
+    """Make the choices of a draw that a stretch of the program leaves open, and those after it."""
+    network, mine = kept.tables.network, left.values[:, column]
+    while left.open_at[column] != _NONE:
+        at = stretch.start + int(left.open_at[column])
+        left.open_at[column] = _NONE
+        rare_draws.restore(kept.tables, mine, at, stretch.stop)
+        before = network.op[stretch.start : at]
+        row = int(np.isin(before, (descend.ROOT, descend.SPLIT)).sum())
+        op, first, second, third, c = (int(each[at]) for each in network.program)
+        word, s = int(words[row, column]), int(mine[first])
+        found = rare_draws.choose(kept.tables, op, c, s, word, source)
+        if found is None:
+            left.vain[column] = True
+            return
+        left.rare.setdefault(column, {})[at] = found
+        if op == descend.ROOT:
+            mine[first] = found.value
+        else:
+            mine[second], mine[third] = found.value, s - found.value
+        rest = slice(at + 1, stretch.stop)
+        kept.draw(rest, words[row + 1 :], left, column, column + 1)
+        if left.open_at[column] != _NONE:
+            left.open_at[column] += at + 1 - stretch.start
+
+
+def _accepted(of: Envelopes, left: _Left, source: Randomness) -> BoolArray:
+    """Return which draws are accepted: each with its weight over that of its envelopes."""
+    network, values = of.network, left.values
+    words = source.bits(values.shape[1])
+    factors = network.op.size + 4.0
+    least = factors * (_FALL + 2.0 * of.raised[1])
+    least += 2.0 * of.raised[0] * np.count_nonzero(network.op >= descend.COMPOSE)
+    accepted = words * 2.0**-64 < 1.0 - 2.0 * (left.doubt + least)
+    accepted[list(left.rare)] = False
+    accepted[left.vain] = False
+    for column in np.flatnonzero(~accepted & ~left.vain).tolist():
+        rare = left.rare.get(column, {})
+        if rare and not _within_bounds(of, values[:, column]):
+            continue
+        p = rare_draws.share(of, values[:, column], rare)
+        accepted[column] = is_below(int(words[column]), p, source)
+    return np.asarray(accepted)
+
+
+def _within_bounds(of: Envelopes, values: IntArray) -> bool:
+    """Whether variables that are not composed obey all bounds."""
+    own = np.flatnonzero(of.network.slot_class[: of.network.n] >= 0)
+    every, mine = of.weights.each, values[own]
+    return bool(((every.lo[own] <= mine) & (mine <= every.hi[own])).all())
 
 
 def _split(network: Network, values: IntArray, source: Randomness, share: Share) -> None:
@@ -231,10 +318,19 @@ def _split(network: Network, values: IntArray, source: Randomness, share: Share)
     def count(begin: int, end: int) -> int:
         return 20 * at.size * (end - begin) + 60
 
-    def run(tape: Bits, begin: int, end: int) -> int:
-        return int(differences.split(*slots, n, inverse, tape, values, begin, end))
+    answers, questions = dict[int, list[bool]](), dict[int, IntArray]()
 
-    _from_tapes(values.shape[1], count, run, source, share)
+    def run(tape: Bits, begin: int, end: int) -> int:
+        given = np.array(answers.get(begin, []), dtype=np.bool_)
+        question = questions[begin] = np.zeros(differences.QUESTION, dtype=np.int64)
+        into = tape, values, begin, end, given, question
+        return int(differences.split(*slots, n, inverse, *into))
+
+    def answer(begin: int) -> None:
+        found = is_accepted(network, questions[begin], source)
+        answers.setdefault(begin, []).append(found)
+
+    _from_tapes(values.shape[1], count, run, source, share, answer)
 
 
 def _compose(network: Network, values: IntArray, source: Randomness, share: Share) -> None:
@@ -265,11 +361,13 @@ def _from_tapes(
     run: Callable[[Bits, int, int], int],
     source: Randomness,
     share: Share,
+    answer: Callable[[int], None] | None = None,
 ) -> None:
     """Call `run` with a tape of words for every few columns; it returns the number of words read.
 
     `count` estimates the number of words that the columns begin..end-1 need. If a tape is too short
-    all the same, which is rare, it is extended and read again from its start.
+    all the same, which is rare, it is extended and read again from its start. If a decision is
+    open, the number is negative, and `answer` is called before the tape is read again.
     """
     edges = [*range(0, columns, _TOGETHER), columns]
     length = np.zeros(len(edges) - 1, dtype=np.int64)
@@ -286,8 +384,12 @@ def _from_tapes(
         read[part] = run(tapes[part], begin, end)
 
     share(read_on, edges)
-    for part in np.flatnonzero(read > length).tolist():
-        while read[part] > tapes[part].size:
+    for part in np.flatnonzero((read > length) | (read < 0)).tolist():
+        while read[part] < 0 or read[part] > tapes[part].size:
+            if read[part] < 0 and answer is not None:
+                answer(edges[part])
+                read_on(part, edges[part], edges[part + 1])
+                continue
             more = source.bits(tapes[part].size // 8 + 64)
             tapes[part] = np.concatenate((tapes[part], more))
             tapes[part].setflags(write=False)  # read-only like all words: the same compiled kernel

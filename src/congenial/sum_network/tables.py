@@ -14,7 +14,7 @@ from congenial.kernels.network import descend, messages
 from congenial.kernels.network.messages import MERGE
 from congenial.kernels.network.records import Near, TiltedWeights
 from congenial.kernels.numerics import laws
-from congenial.sum_network.direct import error_without_tables, split_directly
+from congenial.sum_network.direct import split_directly
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
 from congenial.sum_network.freed import Freed
@@ -66,7 +66,7 @@ _PLAIN = 0.35
 # third number. A first filling would truncate too much, and costs more than half of the next one.
 _FIRST, _FIRST_OF_MANY, _MANY_CLASSES = 1.04, 1.65, 1 << 18
 # Most entries of a narrow part: it is convolved term by term, however wide the other part is.
-_NARROW = 64
+NARROW = 64
 _MISSED = (
     "the messages of the exact sampler do not reach their error bound; "
     "use noise scales that differ less, or fewer queries without noise."
@@ -127,16 +127,16 @@ def fill_noise(
     composed = composable(weights.unary)
     if limit is None:
         limit = error_limit(forest.n) * (1.0 if drawn else _LAWS)
-    cut = 0.5 * _SPENT * limit * _placed(forest.m) if loose else _CUT
+    cut = 0.5 * _SPENT * limit * placed(forest.m) if loose else _CUT
     for attempt in range(24):
-        far = _far(forest, weights, theta, attempt, cut)
-        bounded = _without_bounds(weights, far)
+        far = far_bounds(forest, weights, theta, attempt, cut)
+        bounded = without_bounds(weights, far)
         if drawn:
             ways = np.resize(composed, bounded.unary.kind.size)
             network = adapt(compile_network(forest, bounded, theta, ways, reused=True))
         else:
             network = compile_network(forest, bounded, theta)
-        fits = partial(_out_of_reach, network.slot_class, weights, far)
+        fits = partial(bounds_out_of_reach, network.slot_class, weights, far)
         tables = _widen_until_certified(network, place_classes(network), limit, fits, loose=loose)
         if tables is not None:
             return tables
@@ -146,12 +146,12 @@ def fill_noise(
     )
 
 
-def _placed(sums: int) -> float:
+def placed(sums: int) -> float:
     """Return the factor by which the union bound overstates the truncation error."""
     return float(_PLACED * max(sums, 1) ** (1.0 / 6.0))
 
 
-def _far(
+def far_bounds(
     forest: SumForest, weights: SharedUnary, theta: FloatArray, attempt: int, cut: float
 ) -> tuple[IntArray, IntArray]:
     """Return the variables whose lower bound, and those whose upper bound, lies beyond windows.
@@ -186,7 +186,7 @@ def _far(
     return found[0], found[1]
 
 
-def _without_bounds(weights: SharedUnary, far: tuple[IntArray, IntArray]) -> SharedUnary:
+def without_bounds(weights: SharedUnary, far: tuple[IntArray, IntArray]) -> SharedUnary:
     """Leave out the lower bounds of some variables and the upper bounds of others."""
     if not (far[0].size or far[1].size):
         return weights
@@ -202,7 +202,7 @@ def _without_bounds(weights: SharedUnary, far: tuple[IntArray, IntArray]) -> Sha
     return SharedUnary(Unary(whole.kind, whole.scale, whole.center, lo, hi), code)
 
 
-def _out_of_reach(
+def bounds_out_of_reach(
     of: npt.NDArray[np.int32],
     weights: SharedUnary,
     far: tuple[IntArray, IntArray],
@@ -235,7 +235,7 @@ def _widen_until_certified(
     first = _FIRST if loose or network.ctype.size <= _MANY_CLASSES else _FIRST_OF_MANY
     generous, last, inside = first, np.inf, place_received(network, place)
     for _ in range(12):
-        asked = min(_placed(network.links) * wanted, 0.5)
+        asked = min(placed(network.links) * wanted, 0.5)
         lo, hi = windows(network, inside, cut=asked, generous=generous)
         if generous == _FIRST_OF_MANY and int((hi - lo + 1).sum()) > _room(network):
             generous = _FIRST  # which may be wide enough
@@ -270,6 +270,16 @@ def _room(network: Network) -> int:
     return _MEMORY_LIMIT if network.room is None else network.room
 
 
+def check_room(network: Network, entries: int) -> None:
+    """Refuse with UnsupportedError if all tables together would have too many entries."""
+    limit = _room(network)
+    if entries > limit:
+        raise UnsupportedError(
+            f"the exact sampler needs {entries * 10 / 2**30:.1f} GiB of tables, and the limit is "
+            f"{limit * 10 / 2**30:.1f} GiB; use smaller noise scales or fewer queries."
+        )
+
+
 def _least_rounding(network: Network) -> float:
     """Total variation that rounding costs with any windows, see `_fill`."""
     # a composition splits a sum upwards, one downwards, or both
@@ -277,7 +287,7 @@ def _least_rounding(network: Network) -> float:
     own = _WEIGHT_UNITS * network.variables + summed + network.links
     below = sum(given.error for given in network.received.values())
     own = float((SUM_UNITS * network.choices + own) * _UNIT)
-    return own + error_without_tables(network) + below
+    return own + below
 
 
 def _fill(
@@ -293,12 +303,7 @@ def _fill(
     """
     width = windows[1] - windows[0] + 1
     total = int(width.sum())
-    limit = _room(network)
-    if total > limit:
-        raise UnsupportedError(
-            f"the exact sampler needs {total * 10 / 2**30:.1f} GiB of tables, and the limit is "
-            f"{limit * 10 / 2**30:.1f} GiB; use smaller noise scales or fewer queries."
-        )
+    check_room(network, total)
     filled = Messages.empty(*windows)
     plain, off_by = _plain_sums(network, width, spare)
     errors = _fill_tables(network, filled, plain)
@@ -389,7 +394,7 @@ def _fill_tables(network: Network, into: Messages, plain: BoolArray) -> dict[int
     lo, width, log_scale = into.lo, into.width, into.log_scale
     v, products = np.maximum(network.variable, 0), network.products(width)
     unary, errors = network.unary.at(v), dict[int, FloatArray]()
-    wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, _NARROW * width))
+    wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, NARROW * width))
     of_transforms, received = set(wide.tolist()), network.received
     law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
     args = (network.classes, law, into.windows, into.table, into.factor, log_scale, plain)

@@ -46,6 +46,12 @@ def log_weight(j, s, n, inverse):
     )
 
 
+def exact_log_weight(j, s, n, scale):
+    """The same, where the inverse of the scale is not rounded."""
+    inverse = 1 / scale
+    return log_weight(j, s, n, inverse) + 2 * j * (Decimal(inverse) - 1 / Decimal(scale))
+
+
 def log_gamma(z):
     """Stirling's series beyond 1000, to fifty digits."""
     pi = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
@@ -98,17 +104,18 @@ def test_places_are_accepted_in_proportion_to_their_weights(s, n, scale):
     inverse = 1 / scale
     mode, above, low = map(int, differences.place_blocks(s, n, inverse))
     top = doubled_log_weight(mode, s, n, inverse)
-    base = log_weight(mode, s, n, inverse)
-    bound = Decimal(differences.error_of(n, inverse)) if s == 0 else Decimal(2) ** -50
+    base = exact_log_weight(mode, s, n, scale)
     for i in (0, 1, 3, 20, 60):
         for j in (mode + i * above, mode + (i + 1) * above - 1, mode - 1 - i * low):
             if j < 0:
                 continue
             log = doubled_log_weight(j, s, n, inverse)
-            got = Decimal(int(acceptance(log, i, top))) * UNIT
-            truth = (log_weight(j, s, n, inverse) - base).exp() * 2**i
-            assert truth <= 1
-            assert abs(got - truth) < bound / 4
+            got, off = acceptance(log, i, top, abs(j - mode) * inverse)
+            truth = (exact_log_weight(j, s, n, scale) - base).exp() * 2**i
+            assert truth * Decimal(differences.SURE) <= 1
+            # the kernel adds 2^-52 to the error
+            assert abs(Decimal(float(got)) - truth) < Decimal(float(off)) / 2 + Decimal(2) ** -60
+            assert off < 1e-9
 
 
 def split(s, n, scale, draws, seed=1, words=None):
@@ -116,7 +123,9 @@ def split(s, n, scale, draws, seed=1, words=None):
     values[0] = s
     slots = [np.array([k]) for k in range(3)]
     words = cg.seeded(seed).bits(20 * draws + 60) if words is None else words
-    read = differences.split(*slots, np.array([n]), np.array([1 / scale]), words, values, 0, draws)
+    none = np.zeros(0, dtype=np.bool_), np.zeros(differences.QUESTION, dtype=np.int64)
+    of = *slots, np.array([n]), np.array([1 / scale])
+    read = differences.split(*of, words, values, 0, draws, *none)
     return values, read, words.size
 
 

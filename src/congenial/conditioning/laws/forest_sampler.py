@@ -41,6 +41,7 @@ from congenial.sum_network import (
     share_noise,
 )
 from congenial.sum_network.cutset import SumSystem, joint_law, sums_of
+from congenial.sum_network.exact import Envelopes, fill_envelopes
 from congenial.sum_network.joined import SplitSums
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -328,8 +329,8 @@ class Conditioned(PlotsMarginals):
     @cached_property
     def error_bound(self) -> float:
         """Bound on the total variation between a draw and its law, for every dataset."""
-        if self.data_free:
-            return self._draw_tables.error
+        if self.data_free or self._moderate_split is None:
+            return 0.0
         return error_limit(self.forest.n)
 
     def explain(self) -> str:
@@ -392,8 +393,8 @@ class Conditioned(PlotsMarginals):
         return self._prepare(None, whole=True)
 
     @cached_property
-    def _draw_tables(self) -> Tables:
-        return self._prepare(None, compose=True)
+    def _draw_tables(self) -> Envelopes:
+        return fill_envelopes(self._compiled(None))
 
     def _tables(self, counts: IntArray, v: int | None = None) -> Tables:
         """Fill tables, from which the law of `v` follows if it is given."""
@@ -407,13 +408,13 @@ class Conditioned(PlotsMarginals):
     ) -> Tables:
         return sum_network.fill(self._compiled(counts, whole=whole), drawn=compose)
 
-    def _draws_of(self, counts: IntArray) -> Tables | families.FamilySums | SplitSums:
+    def _draws_of(self, counts: IntArray) -> Envelopes | families.FamilySums | SplitSums:
         """Fill tables for draws, which are charged the limit, see `error_bound`.
 
         Where they do not fit in memory, those of a large tree are filled part by part.
         """
         try:
-            return families.fill_draws(self._compiled(counts), error_limit(self.forest.n))
+            return families.fill_draws(self._compiled(counts))
         except (NumericalError, UnsupportedError) as error:
             refused = error.with_traceback(None)  # its frames hold tables
             refused.__context__ = None

@@ -68,7 +68,7 @@ def _tail(table, at, lost, place, n, step):
 
 
 @njit(inner=True)
-def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ratio, small):
+def add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ratio, small):
     """Add to out[place + i] the sum over k >= 1 of edge ratio^k Y(first + i - k), for i below m.
 
     Y is `body` on 0 .. n - 1, which begins at its entry _PAD, with the geometric tail (low_edge,
@@ -259,10 +259,10 @@ def certify(
                 begins = wa + wb - 1 - first - n if down else first
                 near, far = (tails[a, i], tails[a, i + 1]), (tails[b, k], tails[b, k + 1])
                 to = lost, at, n, begins - wa + 1, down
-                rest += _add_tail(*to, *near, whole_b, wb, *far, _FAINT * small)
+                rest += add_tail(*to, *near, whole_b, wb, *far, _FAINT * small)
                 near, far = (tails[b, i], tails[b, i + 1]), (tails[a, k], tails[a, k + 1])
                 to = lost, at, n, begins - wb + 1, down
-                rest += _add_tail(*to, *near, whole_a, wa, *far, _FAINT * small)
+                rest += add_tail(*to, *near, whole_a, wa, *far, _FAINT * small)
             scale = 1.0 / factor[c]
             # a larger even loss would make the edges, and so the tails, of wide tables too large
             even[c] = rest * scale if rest * scale <= _EVEN * small else 0.0

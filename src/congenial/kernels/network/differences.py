@@ -6,9 +6,12 @@ Given A - B = s, the smaller of A and B is j with weights f(j) = C(j + n - 1, j)
 C(j + |s| + n - 1, j + |s|) q^j, q = exp(-2 / scale), which are log-concave. On each side of their
 mode m are blocks of d places, where f(m + d) < f(m) / 2, so f <= f(m) 2^-i on the i-th block. Fair
 coins choose a block, and a uniform place in it is the proposal j. It is accepted with probability
-f(j) / (f(m) 2^-i), about one half on average (after Devroye 1987). The number of proposals is
-independent of the accepted place. Weights are compared by Stirling's series in doubled precision.
-If arguments of gamma functions are at most z, the total variation is below z 2^-88 + 2^-58.
+`SURE` f(j) / (f(m) 2^-i), about one half on average (after Devroye 1987). The number of proposals is
+independent of the accepted place. Weights are compared by Stirling's series in doubled precision,
+whose logarithms err by less than z 2^-90 if arguments of gamma functions are at most z. What that
+leaves open is asked, and answered in exact arithmetic (`sum_network.direct`).
+
+Proof: `proofs/forest-draws.md`.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import math
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.doubled import doubled_exp, doubled_log, over, plus, times, word_of
+from congenial.kernels.numerics.doubled import doubled_exp, doubled_log, over, plus, times
 from congenial.kernels.numerics.tape import below_word, word_at
 
 _HALF_LOG_TWO_PI = 0.9189385332046728
@@ -28,8 +31,16 @@ _NUMERATOR = (1.0, -1.0, 1.0, -1.0, 1.0, -691.0, 1.0, -3617.0)
 _DENOMINATOR = (12.0, 360.0, 1260.0, 1680.0, 1188.0, 360360.0, 156.0, 122400.0)
 # Least argument at which the series has an error below 2^-95.
 _LARGE = 64
-# A little less than log(1 / 2).
-_BELOW_HALF = -0.6931471805599454
+# Less than log(1 / 2), also for a scale whose inverse is rounded.
+_BELOW_HALF = -0.69315
+# Factor of acceptances, so that the mode need not be exact.
+SURE = 1.0 - 2.0**-40
+# Relative error of an acceptance, for itself and for each nat.
+_OFF = 2.0**-48
+# Log of 2.
+_LOG_TWO = 0.6931471805599453
+# Entries of a question: operation, sum, mode, block, place, word.
+QUESTION = 6
 
 
 @njit(inner=True)
@@ -131,31 +142,29 @@ def place_blocks(s, n, inverse):
 
 
 @njit(inner=True)
-def acceptance(log, i, top):
-    """Return f(j) / (f(mode) 2^-i) as a 64-bit fraction, from `log_weight` of j and of the mode."""
+def acceptance(log, i, top, nats):
+    """Return f(j) / (f(mode) 2^-i) and its error, from `log_weight` of j and of the mode.
+
+    ``nats`` is the distance from the mode over the scale: the inverse scale is rounded.
+    """
     h, l = log
     t, tl = top
     h, l = plus(h, l, -t, -tl)
-    h, l = doubled_exp(h, l)
-    power = math.ldexp(1.0, i)
-    return word_of(h * power, l * power)
-
-
-def error_of(n: int, inverse: float) -> float:
-    """Bound the total variation between a split of 0 and its law."""
-    mode, above, _ = place_blocks(0, n, inverse)
-    return (float(mode) + 64.0 * above + n) * 2.0**-88 + 2.0**-58
+    log_share = h + i * _LOG_TWO
+    share = math.exp(log_share)
+    return share, share * _OFF * (1.0 + i + abs(log_share) + nats)
 
 
 @njit()
-def split(first, second, third, n, inverse, words, values, begin, end):
+def split(first, second, third, n, inverse, words, values, begin, end, answers, question):
     """Split differences in columns begin..end-1 of `values` (slots, draws); return the words read.
 
     Operation i splits slot first[i], the sum of n[i] differences of geometric variables of scale
     1 / inverse[i], into slots second[i] >= 0 and third[i] <= 0. If more than ``words.size`` words
-    were read, the result must be discarded.
+    were read, the result must be discarded. If it depends on a decision that is not among the
+    ``answers`` (k,), which are given in order, the `QUESTION` is written and -1 returned.
     """
-    at = np.int64(0)
+    at, asked = np.int64(0), 0
     for i in range(first.size):
         known = np.int64(-1)
         mode, above, low = np.int64(0), np.int64(0), np.int64(0)
@@ -169,23 +178,40 @@ def split(first, second, third, n, inverse, words, values, begin, end):
                 top = log_weight(mode, size, n[i], inverse[i])
             while True:
                 u, at = below_word(above + low, words, at)
-                block = 0
+                block, left = 0, 64
                 coins = word_at(words, at)
-                while coins & np.uint64(1):
+                while coins & np.uint64(1) and at <= words.size:
                     block += 1
+                    left -= 1
                     coins >>= np.uint64(1)
+                    if left == 0:
+                        at += 1
+                        coins, left = word_at(words, at), 64
                 word = word_at(words, at + 1)
                 at += 2
                 j = mode + block * above + u
                 if u >= above:
                     j = mode - 1 - (block * low + u - above)
-                if j >= 0:
-                    log = log_weight(j, size, n[i], inverse[i])
-                    if word < acceptance(log, block, top):
-                        break
                 # beyond the end of the words, the result is discarded
                 if at > words.size:
                     j = mode
+                    break
+                if j < 0:
+                    continue
+                log = log_weight(j, size, n[i], inverse[i])
+                share, off = acceptance(log, block, top, abs(j - mode) * inverse[i])
+                near = word * 2.0**-64 - SURE * share
+                if abs(near) > off + 2.0**-52:
+                    if near < 0.0:
+                        break
+                    continue
+                if asked == answers.size:
+                    question[0], question[1], question[2] = i, size, mode
+                    question[3], question[4] = block, j
+                    question[5] = np.int64(word)
+                    return np.int64(-1)
+                asked += 1
+                if answers[asked - 1]:
                     break
             values[second[i], column] = j + max(s, 0)
             values[third[i], column] = -(j + max(-s, 0))

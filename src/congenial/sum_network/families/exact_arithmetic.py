@@ -1,10 +1,5 @@
 """Decisions of draws by families that doubles leave open, in decimals of growing precision.
 
-A decision is whether a uniform number is below a probability. A function of a level, 0, 1, 2, ...,
-encloses the probability between two decimals, more closely at each level. Decimals have `_GUARD`
-digits more than they are trusted to: each operation errs by one unit, an exponential by its
-exponent times as much, and all numbers that are added are positive.
-
 Proof: `proofs/family-draws.md`.
 """
 
@@ -12,17 +7,8 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from decimal import (
-    MAX_EMAX,
-    MAX_PREC,
-    MIN_EMIN,
-    ROUND_CEILING,
-    ROUND_FLOOR,
-    Decimal,
-    localcontext,
-)
+from collections.abc import Iterable
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from itertools import accumulate
 from operator import mul
@@ -31,55 +17,27 @@ import numpy as np
 
 from congenial.kernels.network import family_draws as kernels
 from congenial.randomness import Bits, Randomness
+from congenial.sum_network.exact.decisions import (
+    FIRST,
+    MORE,
+    Enclosure,
+    Probability,
+    around,
+    is_below,
+    precision,
+    product,
+)
 from congenial.sum_network.families.family_records import FamilySums
 from congenial.types import IntArray
 
-Enclosure = tuple[Decimal, Decimal]
 # Probabilities of a value, from 0 on, and how often it occurs.
 Part = tuple[list[Decimal], int]
-Probability = Callable[[int], Enclosure]
 
-# Digits for the roundings of 10^15 operations and for exponents of 10^15.
-_GUARD = 32
-# Trusted digits at level 0, and how many more each level has.
-_FIRST, _MORE = 40, 20
 _WORD, _CHOICE = 64, 62
 # Nats by which the bound beyond a table falls along the values that are added up, times the level.
 _LONGER = 50.0
 # Digits for probabilities that are small beside those of likely values.
 _SPARE = 20
-
-
-def is_below(word: int, p: Probability, rng: Randomness) -> bool:
-    """Return whether a uniform number, whose first 64 bits are `word`, is below p.
-
-    Further bits are drawn until they decide, which has probability 1.
-    """
-    known, bits, level = word, _WORD, 0
-    while True:
-        low, high = p(level)
-        with _precision(level, ROUND_FLOOR):
-            low *= 1 << bits
-        with _precision(level, ROUND_CEILING):
-            high *= 1 << bits
-        if known + 1 <= low:
-            return True
-        if known >= high:
-            return False
-        known, bits, level = known << _WORD | int(rng.bits(1)[0]), bits + _WORD, level + 1
-
-
-def product(parts: Iterable[Probability]) -> Probability:
-    """Return the product of probabilities."""
-    every = list(parts)
-
-    def probability(level: int) -> Enclosure:
-        with _precision(level):
-            found = [p(level) for p in every]
-            low, high = (math.prod(ends, start=Decimal(1)) for ends in zip(*found, strict=True))
-            return _around(low, level)[0], _around(high, level)[1]
-
-    return probability
 
 
 def settle_root(sums: FamilySums, v: int, word: int, rng: Randomness) -> int | None:
@@ -179,14 +137,14 @@ def try_leaves(sums: FamilySums, f: int, words: Bits, values: IntArray, rng: Ran
     best = int(kernels.best_rest(mode, whole, sum(gaps)))
 
     def probability(level: int) -> Enclosure:
-        with _precision(level):
+        with precision(level):
             rate, most = _rate_of_lifts(inverse, tilt)
             out = Decimal(kernels.BELOW_ONE)
             for lifted, power, weight in lifts:
                 own = (-rate * power).exp() * Decimal(unit) / weight
                 out *= most * own if lifted else own
             fall = (Decimal(inverse) - Decimal(tilt)) * (left - best)
-            return _around(out * _choices(left, best, len(members)) * (-fall).exp(), level)
+            return around(out * _choices(left, best, len(members)) * (-fall).exp(), level)
 
     return is_below(int(words[used]), probability, rng)
 
@@ -200,7 +158,7 @@ def share(sums: FamilySums, v: int, f: int, x: int) -> Probability:
     def probability(level: int) -> Enclosure:
         if outside:
             return Decimal(0), Decimal(0)
-        with _precision(level):
+        with precision(level):
             log = Decimal(float(doubt.slope[v])) * x - Decimal(float(doubt.decay[v])) * abs(x)
             # the terms are large and nearly cancel, which costs some of the guard's digits
             own = (log - Decimal(float(doubt.top[v]))).exp() * Decimal(float(doubt.unit[v]))
@@ -210,24 +168,9 @@ def share(sums: FamilySums, v: int, f: int, x: int) -> Probability:
                 low, high = _sum_of_leaves(sums, f, x, level)
             elif f >= 0:
                 low, high = _sum_of_tables(sums, f, x, level)
-            return _around(own * low, level)[0], _around(own * high, level)[1]
+            return around(own * low, level)[0], around(own * high, level)[1]
 
     return probability
-
-
-@contextmanager
-def _precision(level: int, rounding: str | None = None) -> Iterator[None]:
-    """Compute with the digits of a level, and the guard's."""
-    with localcontext(prec=_FIRST + _MORE * level + _GUARD) as context:
-        if rounding:
-            context.rounding = rounding
-        yield
-
-
-def _around(x: Decimal, level: int) -> Enclosure:
-    """Return ends that enclose a number of which the digits of a level are trusted."""
-    off = x * Decimal(10) ** -(_FIRST + _MORE * level)
-    return x - off, x + off
 
 
 def _weight(
@@ -240,11 +183,11 @@ def _weight(
     middle, scale = laid
 
     def probability(level: int) -> Enclosure:
-        with _precision(level):
+        with precision(level):
             out = _entry(sums, v, place)
             if tilt:
                 out *= (Decimal(tilt) * (place - int(middle))).exp() * Decimal(scale)
-            return _around(out / over, level)
+            return around(out / over, level)
 
     return probability
 
@@ -282,10 +225,10 @@ def _beyond(
         place, sign = (size, 1) if side else (-1, -1)
 
         def ratio(level: int, fall: float = fall, sign: int = sign) -> Enclosure:
-            with _precision(level):
-                return _around((Decimal(tilt) * sign - Decimal(fall)).exp(), level)
+            with precision(level):
+                return around((Decimal(tilt) * sign - Decimal(fall)).exp(), level)
 
-        with _precision(0):
+        with precision(0):
             whole = Decimal(bound) * (Decimal(tilt) * (place - middle)).exp() * scale
             weight = int(whole / (1 - ratio(0)[1])) + 2
         if beyond >= weight:
@@ -300,10 +243,10 @@ def _beyond(
             level: int, bound: float = bound, weight: int = weight, place: int = place
         ) -> Enclosure:
             low, high = ratio(level)
-            with _precision(level):
+            with precision(level):
                 whole = Decimal(bound) * (Decimal(tilt) * (place - middle)).exp() * scale
                 found = whole / weight
-                return _around(found / (1 - low), level)[0], _around(found / (1 - high), level)[1]
+                return around(found / (1 - low), level)[0], around(found / (1 - high), level)[1]
 
         return first + place + sign * k, probability
     return None
@@ -395,7 +338,7 @@ def _sum_of_tables(sums: FamilySums, f: int, x: int, level: int) -> Enclosure:
 
 def _unit(level: int) -> int:
     """Return the number of units that add up to 1."""
-    return int(10 ** (_FIRST + _MORE * level + _SPARE))
+    return int(10 ** (FIRST + MORE * level + _SPARE))
 
 
 def _law_of_sum(parts: Iterable[Part], most: int, level: int) -> tuple[list[int], int]:

@@ -14,6 +14,7 @@ from congenial.kernels.network import compositions, family_draws, member_sums
 from congenial.kernels.network import family_sums as kernels
 from congenial.randomness import Bits, Randomness
 from congenial.sum_network import convolve_directly
+from congenial.sum_network.exact.decisions import is_below, product
 from congenial.sum_network.families import exact_arithmetic as exact
 from congenial.sum_network.families.family_records import FamilySums
 from congenial.types import FloatArray, IntArray
@@ -137,7 +138,7 @@ def _is_kept(sums: FamilySums, word: int, of: list[tuple[int, int, int]], rng: R
         return True
     if off < _ROUGH and at > share * (1.0 + off) + _OFF:
         return False
-    return exact.is_below(word, exact.product([exact.share(sums, *each) for each in of]), rng)
+    return is_below(word, product([exact.share(sums, *each) for each in of]), rng)
 
 
 def _compose(sums: FamilySums, values: IntArray, rng: Randomness) -> None:

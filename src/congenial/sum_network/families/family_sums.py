@@ -18,7 +18,8 @@ from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import member_sums
 from congenial.kernels.numerics import laws
-from congenial.sum_network import Compiled, SharedUnary, SumForest, Tables, fill
+from congenial.sum_network import Compiled, SharedUnary, SumForest
+from congenial.sum_network.exact import Envelopes, fill_envelopes
 from congenial.sum_network.families.equal_families import first_equal, ranges
 from congenial.sum_network.families.family_records import (
     Binomials,
@@ -642,18 +643,18 @@ def _turns(n: int) -> FloatArray:
     return np.stack((np.cos(angle), np.sin(angle)))
 
 
-def fill_draws(compiled: Compiled, limit: float) -> Tables | FamilySums:
+def fill_draws(compiled: Compiled) -> Envelopes | FamilySums:
     """Fill tables for draws only, of the kind that is likely to take less time.
 
-    For `limit` and the errors raised see `fill`. Where it raises UnsupportedError or
-    NumericalError, tables of families are tried too.
+    For the errors raised see `fill_envelopes`. Where it raises UnsupportedError or NumericalError,
+    tables of families are tried too.
     """
     forest, weights = compiled.forest, compiled.weights
     wide = are_wide(forest, weights)
     found = fill_families(forest, weights) if wide else None
     if found is None:
         try:
-            return fill(compiled, limit, drawn=True)
+            return fill_envelopes(compiled)
         except (NumericalError, UnsupportedError):
             found = None if wide else fill_families(forest, weights)
             if found is None:

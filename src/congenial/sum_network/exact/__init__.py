@@ -1,0 +1,15 @@
+"""Draws from a forest of sums that have exactly the stated law, from envelopes of its messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from congenial.namespaces import offer
+
+if TYPE_CHECKING:
+    from congenial.sum_network.exact.envelopes import Envelopes as Envelopes
+    from congenial.sum_network.exact.envelopes import fill_envelopes as fill_envelopes
+
+_HOME = {"sum_network.exact.envelopes": "Envelopes fill_envelopes"}
+
+__all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -1,0 +1,175 @@
+"""Envelopes of a forest's messages, from which draws have exactly the stated law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from congenial.errors import NumericalError
+from congenial.kernels.network import envelopes as kernels
+from congenial.kernels.network.records import Near, TiltedWeights
+from congenial.sum_network.ceiling import forest_rows, interior_tilts
+from congenial.sum_network.direct import split_directly
+from congenial.sum_network.filling import Compiled
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
+from congenial.sum_network.freed import Freed
+from congenial.sum_network.network import Network, compile_network
+from congenial.sum_network.tables import (
+    NARROW,
+    bounds_out_of_reach,
+    check_room,
+    far_bounds,
+    near_sums,
+    placed,
+    without_bounds,
+)
+from congenial.sum_network.truncation import Messages, stretches
+from congenial.sum_network.weights import SharedUnary, composable
+from congenial.sum_network.windows import Placement, place_classes, windows
+from congenial.types import FloatArray, IntArray
+
+# Probability that windows aim to leave to values beyond them, and the most that is accepted.
+# A draw then takes choices one by one, some milliseconds for a thousand variables.
+_CUT, _MOST_BEYOND = 3e-8, 1e-5
+# Relative error of transforms; what they exceed the exact sums by, a draw must reject.
+_TOLERANCE = 1e-9
+# Factor from one try of windows to the next, and the most tries.
+_WIDER, _TRIES = 1.15, 16
+# Multipliers are multiples of this part of the next power of two, so that their sums are exact.
+_STEPS = 2.0**52
+_FEWEST_BITS = 2.0**12
+# Least entry at the top: choices of smaller entries are doubtful (`kernels.network.descend`).
+_LEAST_TOP = 2.0**-600
+
+
+@dataclass(frozen=True, eq=False)
+class Envelopes(Messages):
+    """Envelopes of a network's messages, see `kernels.network.envelopes`.
+
+    ``log_scale`` is the logarithm by which a class of weights was divided.
+    """
+
+    network: Network
+    near: Near  # See `Tables`.
+    weights: SharedUnary  # With all bounds, also those that lie beyond all windows.
+    tails: FloatArray  # shape (c, 4)
+    beyond: FloatArray  # shape (c,): At least the sum of the tails of a root; 0 for others.
+    raised: FloatArray  # shape (2,): See `kernels.network.envelopes.fill_envelopes`.
+    rare: float  # About the probability that a draw has a value beyond a window.
+    freed: Freed | None = None  # Variables that are 0 in the network and follow from the others.
+
+
+def fill_envelopes(compiled: Compiled) -> Envelopes:
+    """Fill envelopes from which draws have exactly the law of the weights.
+
+    Raises InfeasibleError if no value satisfies all the sums, UnsupportedError if the tables would
+    not fit in memory or would take too long, NumericalError if no windows are wide enough.
+    """
+    forest, weights = compiled.forest, compiled.weights
+    try:
+        found = _widened(forest, weights, _in_steps(compiled.theta))
+    except NumericalError:
+        # multipliers from moments stop short where noise is far narrower than one count
+        rows = forest_rows(forest)
+        if rows is None:
+            raise
+        *_, theta = interior_tilts(rows, weights.each)
+        found = _widened(forest, weights, _in_steps(theta))
+    return replace(found, freed=compiled.freed)
+
+
+def _widened(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> Envelopes:
+    """Fill the envelopes in windows that are wide enough."""
+    ways = composable(weights.unary)
+    for attempt in range(24):
+        far = far_bounds(forest, weights, theta, attempt, _CUT)
+        bounded = without_bounds(weights, far)
+        every = np.resize(ways, bounded.unary.kind.size)
+        network = split_directly(compile_network(forest, bounded, theta, every, reused=True))
+        fits = partial(bounds_out_of_reach, network.slot_class, weights, far)
+        place, generous = place_classes(network), 1.0
+        asked = min(placed(network.links) * _CUT, 0.5)
+        for _ in range(_TRIES):
+            lo, hi = windows(network, place, cut=asked, generous=generous)
+            if not fits(lo, hi):
+                break
+            found = _fill(network, place, (lo, hi), weights)
+            if found.rare <= _MOST_BEYOND:
+                return found
+            generous *= _WIDER
+        else:
+            raise NumericalError(
+                "no windows of the exact sampler hold nearly all noise; use noise scales that "
+                "differ less, or fewer queries without noise."
+            )
+    raise NumericalError(
+        "some bounds are too far from the noise to be computed with; leave out bounds that the "
+        "counts cannot reach."
+    )
+
+
+def _in_steps(theta: FloatArray) -> FloatArray:
+    """Round multipliers to multiples of one step, so that sums of them are exact."""
+    most = max(_FEWEST_BITS, 2.0 * float(np.abs(theta).max(initial=0.0)))
+    step = 2.0 ** np.ceil(np.log2(most)) / _STEPS
+    return np.asarray(np.rint(theta / step) * step)
+
+
+def _fill(
+    network: Network,
+    place: Placement,
+    ends: tuple[IntArray, IntArray],
+    weights: SharedUnary,
+) -> Envelopes:
+    """Fill the envelopes in some windows."""
+    check_room(network, int((ends[1] - ends[0] + 1).sum()))
+    into, count = Messages.empty(*ends), network.ctype.size
+    tails, rise, raised = np.zeros((count, 4)), np.zeros(count), np.zeros(2)
+    lo, width = into.lo, into.width
+    v, products = np.maximum(network.variable, 0), network.products(width)
+    unary = network.unary.at(v)
+    wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, NARROW * width))
+    law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
+    support = place.support_lo, place.support_hi
+    own = into.windows, into.table, into.factor
+    for begin, c in stretches(products, wide.astype(np.int64)):
+        args = network.classes, law, support, *own, into.log_scale, tails, rise, raised
+        kernels.fill_envelopes(begin, c, *args)
+        if c == count or not width[c]:
+            continue
+        a, b = network.left[c], network.right[c]
+        ta = into.of_class(a)
+        tb = ta if b == a else into.of_class(b)
+        sums = ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c])
+        out, off_by, top = convolve_wide(*sums, tolerance=_TOLERANCE)
+        into.of_class(c)[:] = (out + off_by) * top
+        kernels.finish_envelope(c, network.classes, support, *own, tails, rise)
+    beyond, uses = np.zeros(count), network.uses
+    roots = np.unique(network.roots)
+    for i in (0, 2):
+        edge, ratio = tails[roots, i], tails[roots, i + 1]
+        falls = (ratio < 1.0) & (edge < np.inf)
+        mass = edge * ratio / np.where(falls, 1.0 - ratio, 1.0)
+        beyond[roots] += np.where(edge == 0.0, 0.0, np.where(falls, mass, np.inf)) * (1.0 + 1e-6)
+    rare = float(rise @ uses)
+    for c in network.roots.tolist():
+        rare += float(beyond[c] / into.of_class(c).sum())
+    fixed = network.fixed
+    there = into.table[into.offset[fixed] - lo[fixed]]
+    small = (into.factor < kernels.LEAST_FACTOR).any() or (there < _LEAST_TOP).any()
+    if not np.isfinite(rare) or small or not np.isfinite(into.table).all():
+        rare = np.inf
+    near = near_sums(network, place)
+    return Envelopes(
+        **vars(into),
+        network=network,
+        near=near,
+        weights=weights,
+        tails=tails,
+        beyond=beyond,
+        raised=raised,
+        rare=rare,
+    )
