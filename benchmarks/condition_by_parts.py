@@ -15,7 +15,7 @@ import numpy as np
 import congenial as cg
 from benchmarks.rows.pipeline import seconds_of, used_by
 from congenial import sum_network
-from congenial.sum_network import SharedUnary, families, joined
+from congenial.sum_network import SharedUnary, joined
 from congenial.types import IntArray, Values
 
 SCALE = 2.0
@@ -98,9 +98,7 @@ def _at_once(parts: int, inner: int) -> None:
     counts = tree.roll_up(np.concatenate([_counts(k, inner * BELOW) for k in range(parts)]))
     weights = _weights(tree, counts, exact=True)
     made = sum_network.compile(sum_network.of_tree(tree), weights, whole=False)
-    tables = families.fill_draws(made, sum_network.error_limit(len(tree)))
-    if not isinstance(tables, sum_network.Tables):
-        raise click.ClickException("the noise is too wide for a comparison of tables")
+    tables = sum_network.fill(made, sum_network.error_limit(len(tree)), drawn=True)
     _check(tree, sum_network.sample(tables, 1, cg.seeded(1), first=len(tree))[0] + counts)
     click.echo(f"log Z {tables.log_sum():.9f}, error {tables.error:.1e}")
 

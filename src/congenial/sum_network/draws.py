@@ -195,15 +195,16 @@ class _Kept:
         self.given = np.array([turn], dtype=np.int64)
         self.rows = np.empty(turn + room, dtype=np.int64)
         self.weights = np.empty(descend.BLOCK * room, dtype=np.int64)
-        self.tables, enveloped = tables, isinstance(tables, Envelopes)
-        self.lacking = tables.beyond if isinstance(tables, Envelopes) else np.zeros(width.size)
-        self.enveloped = enveloped
+        self.tables = tables
+        self.envelopes = tables if isinstance(tables, Envelopes) else None
 
     def draw(self, part: slice, words: Bits, left: _Left, begin: int, end: int) -> None:
         """Make the choices of part of the program in columns begin..end-1."""
         tables, network = self.tables, self.tables.network
         program = Program(*(column[part] for column in network.program))
-        where = tables.windows, tables.table, tables.factor, self.lacking, self.enveloped
+        found = self.envelopes
+        lacking = np.zeros(tables.factor.size) if found is None else found.beyond
+        where = tables.windows, tables.table, tables.factor, lacking, found is not None
         kept = KeptRows(self.begins, self.place, self.given, self.rows, self.weights)
         of = network.left, network.right
         into = left.open_at, left.doubt, words, left.values
@@ -229,7 +230,7 @@ def _choose(
 
     Words are fetched in parts. Draws from envelopes are repeated until they are accepted.
     """
-    columns, op = values.shape[1], kept[0].tables.network.op
+    columns, op, of = values.shape[1], kept[0].tables.network.op, kept[0].envelopes
     parts, left = len(kept), _Left(values)
     edges = [columns * part // parts for part in range(parts + 1)]
     step = max(1, _WORDS_AT_ONCE // columns)
@@ -242,12 +243,12 @@ def _choose(
             kept[part].draw(at, read, left, begin, end)
 
         share(run, edges)
-        if kept[0].enveloped:
+        if of is not None:
             for column in np.flatnonzero(left.open_at != _NONE).tolist():
-                _settle(kept[0], stretch, words, left, column, source)
-    if not kept[0].enveloped:
+                _settle(kept[0], of, stretch, words, left, column, source)
+    if of is None:
         return
-    refused = np.flatnonzero(~_accepted(kept[0].tables, left, source))
+    refused = np.flatnonzero(~_accepted(of, left, source))
     if refused.size:
         again = np.zeros((values.shape[0], refused.size), dtype=np.int64)
         _choose(kept[:1], source, again, lambda call, _: call(0, 0, refused.size), begin)
@@ -255,19 +256,25 @@ def _choose(
 
 
 def _settle(
-    kept: _Kept, stretch: slice, words: Bits, left: _Left, column: int, source: Randomness
+    kept: _Kept,
+    of: Envelopes,
+    stretch: slice,
+    words: Bits,
+    left: _Left,
+    column: int,
+    source: Randomness,
 ) -> None:
     """Make the choices of a draw that a stretch of the program leaves open, and those after it."""
-    network, mine = kept.tables.network, left.values[:, column]
+    network, mine = of.network, left.values[:, column]
     while left.open_at[column] != _NONE:
         at = stretch.start + int(left.open_at[column])
         left.open_at[column] = _NONE
-        rare_draws.restore(kept.tables, mine, at, stretch.stop)
+        rare_draws.restore(of, mine, at, stretch.stop)
         before = network.op[stretch.start : at]
         row = int(np.isin(before, (descend.ROOT, descend.SPLIT)).sum())
         op, first, second, third, c = (int(each[at]) for each in network.program)
         word, s = int(words[row, column]), int(mine[first])
-        found = rare_draws.choose(kept.tables, op, c, s, word, source)
+        found = rare_draws.choose(of, op, c, s, word, source)
         if found is None:
             left.vain[column] = True
             return

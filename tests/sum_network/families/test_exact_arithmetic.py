@@ -23,38 +23,6 @@ pytestmark = pytest.mark.kernels
 LEAST = 1e-6
 
 
-RATIOS = ((1, 3), (2, 7), (1, 2), (1, 1), (0, 1), (3, 2**70))
-
-
-@pytest.mark.parametrize("p", [Fraction(*ratio) for ratio in RATIOS])
-def test_a_word_is_below_a_probability_exactly_where_it_is(p):
-    def probability(level):
-        low = Decimal(p.numerator) / Decimal(p.denominator)
-        off = Decimal(10) ** -(18 + 20 * level)
-        return max(low - off, Decimal(0)), low + off
-
-    source, boundary = cg.seeded(3), math.floor(p * 2**64)
-    for word in {0, 1, boundary - 1, boundary + 1, 2**63, 2**64 - 1}:
-        if 0 <= word < 2**64 and word != boundary:
-            assert exact.is_below(word, probability, source) == (word < p * 2**64)
-
-
-def test_a_word_at_the_boundary_takes_further_bits():
-    # the first 64 bits of 1/3 are 0101...; the next word decides
-    levels = []
-
-    def third(level):
-        levels.append(level)
-        off = Decimal(10) ** -(25 + 20 * level)
-        return Decimal(1) / 3 - off, Decimal(1) / 3 + off
-
-    at = 2**64 // 3
-    low, high = (np.array([word], dtype=np.uint64) for word in (2**62, 2**63))
-    assert exact.is_below(at, third, cg.randomness.given(low))
-    assert not exact.is_below(at, third, cg.randomness.given(high))
-    assert levels == [0, 1, 0, 1]
-
-
 def test_laws_of_sums_are_rounded_down_by_less_than_their_error():
     source = np.random.default_rng(2)
     for _ in range(200):

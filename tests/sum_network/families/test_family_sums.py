@@ -11,7 +11,6 @@ import pytest
 import congenial as cg
 from congenial.sum_network import families
 from congenial.sum_network.families import exact_arithmetic, family_draws
-from congenial.sum_network.tables import error_limit
 from support.bounded_trees import compiled, conditioned, filled, random_tree
 
 pytestmark = pytest.mark.kernels

@@ -1,11 +1,12 @@
 """Draws from a sum network: choices from the roots down, each in integer arithmetic.
 
 A choice of the left part l of a sum s has weights a[l] * b[s - l]. A power of two turns them into
-integers, or, where tables are envelopes, the entry of the sum does so exactly: these integers are
-rounded up, and are out of 2^62. They are compared with a uniform integer exactly. A *row* has the cumulative weights of the outcomes near the mean, at every eighth outcome. The row
-gives the eight outcomes among which the choice lies; their weights are computed again. Outcomes far
-from the mean are visited only if the uniform integer exceeds the row. A row that is likely to be
-needed again is cached. If the integer exceeds all weights, the choice is left open.
+integers. Where tables are envelopes, the entry of the sum does so: these integers are rounded up,
+and are out of 2^62. They are compared with a uniform integer exactly. A *row* has the cumulative
+weights of the outcomes near the mean, at every eighth outcome. The row gives the eight outcomes
+among which the choice lies; their weights are computed again. Outcomes far from the mean are
+visited only if the uniform integer exceeds the row. A row that is likely to be needed again is
+cached. If the integer exceeds all weights, the choice is left open.
 
 The time of a choice therefore does not depend on its outcome, with two exceptions: rare outcomes
 far from the mean, and sums that repeat (in like families, or many draws), whose row is cached.
@@ -164,8 +165,8 @@ def draw(
     ``place[kept[c] + s - lo[c]]`` is the count at which the row begins, or 0.
 
     ``open_at`` (draws,) becomes the first operation whose choice is left open, if that is less. Its
-    outcome is then some value, and later choices may be left without a window. To ``doubt`` (draws,) each choice adds the part by which its weight was rounded up, at
-    most.
+    outcome is then some value, and later choices may be left without a window. To ``doubt``
+    (draws,) each choice adds the part by which its weight was rounded up, at most.
     """
     op, first, second, third, cls = program
     lo, hi, offset = windows

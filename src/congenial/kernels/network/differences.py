@@ -6,7 +6,7 @@ Given A - B = s, the smaller of A and B is j with weights f(j) = C(j + n - 1, j)
 C(j + |s| + n - 1, j + |s|) q^j, q = exp(-2 / scale), which are log-concave. On each side of their
 mode m are blocks of d places, where f(m + d) < f(m) / 2, so f <= f(m) 2^-i on the i-th block. Fair
 coins choose a block, and a uniform place in it is the proposal j. It is accepted with probability
-`SURE` f(j) / (f(m) 2^-i), about one half on average (after Devroye 1987). The number of proposals is
+`SURE` f(j) / (f(m) 2^-i), about one half on average (after Devroye 1987). Their number is
 independent of the accepted place. Weights are compared by Stirling's series in doubled precision,
 whose logarithms err by less than z 2^-90 if arguments of gamma functions are at most z. What that
 leaves open is asked, and answered in exact arithmetic (`sum_network.direct`).

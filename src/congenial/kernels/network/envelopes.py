@@ -21,7 +21,6 @@ import numpy as np
 
 from congenial.kernels.network.certify import add_tail
 from congenial.kernels.network.messages import (
-    MERGE,
     PRODUCT,
     UNARY,
     multiply,
@@ -190,8 +189,8 @@ def _sum_and_top(c, d, side, windows, table, tails):
         x4, x5 = table[i + 4 * step], table[i + 5 * step] * d
         x6, x7 = table[i + 6 * step], table[i + 7 * step] * d
         total += p * (((x0 + x1) + d2 * (x2 + x3)) + d4 * ((x4 + x5) + d2 * (x6 + x7)))
-        high = max(max(x0, x1), d2 * max(x2, x3))
-        top = max(top, p * max(high, d4 * max(max(x4, x5), d2 * max(x6, x7))))
+        high = d4 * max(x4, x5, d2 * max(x6, x7))
+        top = max(top, p * max(x0, x1, d2 * max(x2, x3), high))
         p *= d4 * d4
         j += 8
     while j < n:
@@ -244,7 +243,7 @@ def _bound_merge(c, falls, classes, windows, table, factor, tails, support_lo, s
     lies beyond the other end of a part is bounded apart.
     """
     _, left, right, _ = classes
-    lo, hi, offset = windows
+    lo, hi, _ = windows
     a, b = left[c], right[c]
     for side in range(2):
         i = 2 * side
@@ -312,7 +311,9 @@ def _add_beyond(c, classes, windows, table, tails, body):
             for side in range(2):
                 down = side == 0
                 i, j = (0, 2) if down else (2, 0)
-                begins = (wa + wb - 1 - first - n if down else first) - (wa if part == 0 else wb) + 1
+                begins = (
+                    (wa + wb - 1 - first - n if down else first) - (wa if part == 0 else wb) + 1
+                )
                 # pairs beyond both windows belong to the first part
                 far = tails[other, j] if part == 0 else 0.0
                 to = table, at, n, begins, down
@@ -331,12 +332,14 @@ def _finish(c, terms, classes, windows, supports, table, factor, tails, rise, bo
     _, left, right, _ = classes
     lo, hi, offset = windows
     at, n = offset[c], hi[c] - lo[c] + 1
+    a, b = left[c], right[c]
+    row = min(hi[a] - lo[a], hi[b] - lo[b]) + 1
     falls = _end_ratio(table, at, n, -1), _end_ratio(table, at, n, 1)
     rise[c] = _add_beyond(c, classes, windows, table, tails, body)
     top = scale_down(table[at : at + n])
     factor[c] *= top
-    # errors of the sums, and integers of choices that are rounded up
-    more = 1.0 + ABOVE + (terms // 8 + 16) * 2.0**-52 + n * 2.0**-60
+    # errors of the sums, and integers of a row of choices that are rounded up
+    more = 1.0 + ABOVE + (terms // 8 + 16) * 2.0**-52 + row * 2.0**-60
     for i in range(n):
         table[at + i] = table[at + i] * more + FLOOR
     _bound_merge(c, falls, classes, windows, table, factor, tails, *supports)
@@ -355,7 +358,7 @@ def fill_envelopes(
     part of a merge that comes from beyond the windows of its parts. ``log_scale`` is filled for
     weights alone: the logarithm by which they were divided. Classes without a window are skipped.
     """
-    ctype, left, right, _ = classes
+    ctype = classes.ctype
     kind, inverse, center, tilt = law
     lo, hi, offset = windows
     work = np.empty((4, 2 * widest(begin, end, classes, windows) + 16))
