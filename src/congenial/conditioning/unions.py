@@ -157,8 +157,7 @@ class ConditionedMixture(PlotsMarginals):
                 stated = replace(
                     stated, epsilon=2.0 * base, base_epsilon=base, gamma=1.0, gamma_source=TRIVIAL
                 )
-        # the choice of a part has the errors of the two tables that its weights come from
-        error = 3.0 * self.error_bound
+        error = self.error_bound
         # delta of each part without its sampler's error, at the largest epsilon
         ideal = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
         return replace(
@@ -167,8 +166,12 @@ class ConditionedMixture(PlotsMarginals):
 
     @property
     def error_bound(self) -> float:
-        """Bound on the total variation between a draw of one part and its law."""
-        return max(part.error_bound for part in self.parts)
+        """Bound on the total variation between a draw and its law.
+
+        The choice of a part has the errors of the tables that any two weights come from.
+        """
+        own = max(part.error_bound for part in self.parts)
+        return own + 2.0 * max(part.share_error for part in self.parts)
 
     def explain(self) -> str:
         """Say which sampler draws, and why."""
@@ -207,7 +210,7 @@ class ConditionedMixture(PlotsMarginals):
                 part.log_ceiling(counts, thorough=long) < never for long in (False, True)
             ):
                 return -np.inf
-            return part.log_normalizer(counts)
+            return part.log_share(counts)
         except InfeasibleError:
             return -np.inf
 

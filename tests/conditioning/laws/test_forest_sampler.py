@@ -234,6 +234,20 @@ def test_tables_of_a_large_tree_that_do_not_fit_are_filled_part_by_part():
 
 
 @pytest.mark.usefixtures("_small_memory")
+def test_laplace_noise_is_drawn_part_by_part_only_on_request():
+    tree, x = wide_tree()
+    noisy, need = cg.Additive(cg.DiscreteLaplace(3.0), tree), cg.consistent(tree) & OBEYING
+    # upper bounds have no tables of families
+    whole = cg.condition(noisy, need & cg.bounds(0, 10**6))
+    with pytest.raises(UnsupportedError, match="of tables.*condition_by_parts"):
+        whole.sample(x)
+    assert whole.error_bound == 0.0
+    in_parts = cg.conditioning.condition_by_parts(noisy, need & cg.bounds(0, 10**6), 1)
+    assert in_parts.sample(x, rng=cg.seeded(1)).min() >= 0
+    assert in_parts.guarantee("substitute").sampler_error == in_parts.error_bound > 0.0
+
+
+@pytest.mark.usefixtures("_small_memory")
 def test_a_tree_without_small_parts_is_refused():
     tree, x = wide_tree()
     parents = np.concatenate(([-1], tree.parents + 1))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import checked_counts
 from congenial.domain.tree import TreeSplit
@@ -44,7 +44,10 @@ class ConditionedByParts:
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw; see `Conditioned.guarantee`."""
-        return self.whole.guarantee(neighbours)
+        whole = self.whole
+        return conditioned_guarantee(
+            whole.mechanism, whole.resolved, neighbours, sampler_error=self.error_bound
+        )
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None

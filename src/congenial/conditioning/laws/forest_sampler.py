@@ -23,7 +23,7 @@ from congenial.domain.tree import Tree, TreeSplit, at_nodes
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants.feasibility.feasible import remarks
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
-from congenial.kernels.numerics import trees
+from congenial.kernels.numerics import laws, trees
 from congenial.kernels.numerics.trees import compact, read_only
 from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_alpha, checked_size
@@ -140,6 +140,24 @@ class Conditioned(PlotsMarginals):
         if not self.data_free:
             raise AssertionError("inequalities make it depend on the data")
         return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
+
+    def log_share(self, x: npt.ArrayLike) -> float:
+        """Return `log_normalizer`, within `share_error`; unions weigh their parts by it.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+        """
+        if self.data_free:
+            return self.log_mass
+        compiled = self._compiled(self._checked(x))
+        tables = sum_network.fill(compiled, error_limit(self.forest.n), drawn=True)
+        return tables.log_sum() + self.log_mode
+
+    @cached_property
+    def share_error(self) -> float:
+        """Bound on the error of `log_share`, for every dataset."""
+        return self._free_tables.error if self.data_free else error_limit(self.forest.n)
 
     def check_proper(self) -> None:
         """Refuse with UnsupportedError if the law does not exist, for these and all other data."""
@@ -329,9 +347,13 @@ class Conditioned(PlotsMarginals):
     @cached_property
     def error_bound(self) -> float:
         """Bound on the total variation between a draw and its law, for every dataset."""
-        if self.data_free or self._moderate_split is None:
-            return 0.0
-        return error_limit(self.forest.n)
+        return error_limit(self.forest.n) if self._may_be_split else 0.0
+
+    @property
+    def _may_be_split(self) -> bool:
+        """Whether some data may be drawn part by part."""
+        gaussian = self.mechanism.noise.kind == laws.GAUSSIAN
+        return gaussian and not self.data_free and self._moderate_split is not None
 
     def explain(self) -> str:
         """Explain which sampler draws, why, and at what cost; this fills no table."""
@@ -344,9 +366,17 @@ class Conditioned(PlotsMarginals):
             shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
         return (
             f"exact sampler: {shape}. {self._law_text} {self._cost_text} Each draw is independent. "
-            "Its numerical error changes the probability of any event by at most "
-            f"{error_limit(self.forest.n):.0e}.{self._untried}"
+            f"{self._error_text}{self._untried}"
         )
+
+    @property
+    def _error_text(self) -> str:
+        if self._may_be_split:
+            return (
+                "If its tables do not fit in memory, it is drawn part by part; its numerical error "
+                f"then changes the probability of any event by at most {self.error_bound:.0e}."
+            )
+        return "Its law is exactly the stated one."
 
     @property
     def _law_text(self) -> str:
@@ -409,9 +439,10 @@ class Conditioned(PlotsMarginals):
         return sum_network.fill(self._compiled(counts, whole=whole), drawn=compose)
 
     def _draws_of(self, counts: IntArray) -> Envelopes | families.FamilySums | SplitSums:
-        """Fill tables for draws, which are charged the limit, see `error_bound`.
+        """Fill tables for draws.
 
-        Where they do not fit in memory, those of a large tree are filled part by part.
+        Where those of Gaussian noise on a large tree do not fit in memory, they are filled part by
+        part. That has a numerical error, so it is not done for Laplace noise, whose delta is 0.
         """
         try:
             return families.fill_draws(self._compiled(counts))
@@ -421,6 +452,11 @@ class Conditioned(PlotsMarginals):
         split = self._moderate_split
         if split is None:
             raise refused
+        if not self._may_be_split:
+            raise UnsupportedError(
+                f"{refused} Or draw the tree part by part (conditioning.condition_by_parts() in "
+                "Python, --parts on the command line), whose delta is not 0."
+            ) from None
         return self.split_sums(counts, split)
 
     @cached_property
