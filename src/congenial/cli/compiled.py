@@ -83,8 +83,8 @@ SHARES = (
         ("network.differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8 b1* i8*"),
         (
             "network.envelopes.fill_envelopes",
-            "i8 i8 Classes(i1* i4* i4* i1*) TiltedWeights(i8* f8* f8* f8*) (f8* f8*) Windows("
-            "i8* i8* i8*) f8* f8* f8* f8** f8* f8*",
+            "i8 i8 Classes(i1* i4* i4* i1*) TiltedWeights(i8* f8* f8* f8*) (f8* f8*) (f8* f8* f8*) "
+            "Windows(i8* i8* i8*) f8* f8* f8* f8** f8* f8*",
         ),
         ("network.messages.cover", "i1* i4* i4* i1* f8* f8* f8** f8* f8*"),
         (

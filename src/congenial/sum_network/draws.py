@@ -244,7 +244,7 @@ def _choose(
 
         share(run, edges)
         if of is not None:
-            for column in np.flatnonzero(left.open_at != _NONE).tolist():
+            for column in np.flatnonzero((left.open_at != _NONE) & ~left.vain).tolist():
                 _settle(kept[0], of, stretch, words, left, column, source)
     if of is None:
         return

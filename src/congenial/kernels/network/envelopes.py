@@ -49,10 +49,17 @@ _TOP = 1.001
 # Part of the nats of a part's decay that a merge's tail keeps, if its table does not fall faster;
 # and the factor of the ratio of a part that rises.
 _KEPT, _RISING = 0.9, 1.02
-# Least ratio of a merge's tail.
-_LEAST = 2.0**-20
-# Part of a merge's total that values beyond the windows of its parts may add evenly to all entries.
-_EVEN = 2.0**-40
+# Multiple of the last entry of a merge above which another ratio is tried for its tail.
+_LOOSE = 8.0
+# Powers of the ratio far beyond a product's window that its own tail may have.
+_TRIED = (1.0, 1.0, 0.5, 0.25, 0.125)
+# Least ratio of a merge's tail, and the entries at the end of a table that have no ratio.
+_LEAST, _NONE = 2.0**-100, 2.0**-600
+# Parts of the last entries of a merge, and of its mean entry, that values beyond the windows of its
+# parts may add evenly to all entries.
+_EVEN, _SELDOM = 2.0**-4, 2.0**-38
+# Deviations from the mean at which the part that was added is looked at.
+_LOOKED = (-4.0, -2.0, 0.0, 2.0, 4.0)
 # Zeros before and after the array to which `add_tail` adds a tail.
 _PAD = 8
 # Steps over which the decay at the end of a table is measured.
@@ -159,15 +166,29 @@ def _bound_product(c, classes, windows, table, factor, tails):
         tails[c, i] = tails[c, i + 1] = 0.0
         if not open_ended and most <= 0:
             continue
-        ratio = max(last, _end_ratio(table, offset[c], n, step)) * _TAIL
-        top = math.log(table[offset[c] + (n - 1 if side == 1 else 0)])
-        slope = math.log(ratio)
+        # the first one is about that of the table, which may have a jump at its end
+        end_ratio = _end_ratio(table, offset[c], n, step)
+        bends = np.empty(len(_TRIED))
+        for t in range(len(_TRIED)):
+            ratio = max(last, end_ratio)
+            if last < 1.0 and (t > 0 or ratio >= 1.0):
+                ratio = max(last, _LEAST) ** _TRIED[t]
+            bends[t] = math.log(max(ratio, _LEAST))
+        tops = np.full(len(_TRIED), math.log(table[offset[c] + (n - 1 if side == 1 else 0)]))
         for k in range(1, most + 2):
             x = end + step * k
             value = _value(a, x, windows, table, tails) * _value(b, s * x, windows, table, tails)
             if value > 0.0:
-                top = max(top, math.log(value / factor[c]) - k * slope)
-        tails[c, i], tails[c, i + 1] = math.exp(top) * _FAR, ratio
+                log = math.log(value / factor[c])
+                for t in range(len(_TRIED)):
+                    tops[t] = max(tops[t], log - k * bends[t])
+        best, lowest = 0, np.inf
+        for t in range(len(_TRIED)):
+            ratio = math.exp(bends[t])
+            mass = tops[t] + bends[t] - math.log(1.0 - ratio) if ratio < 1.0 else np.inf
+            if mass < lowest:
+                best, lowest = t, mass
+        tails[c, i], tails[c, i + 1] = math.exp(tops[best]) * _FAR, math.exp(bends[best]) * _TAIL
 
 
 @njit(inner=True)
@@ -208,6 +229,17 @@ def _sum_and_top(c, d, side, windows, table, tails):
 
 
 @njit(inner=True)
+def _beyond_both(wide, narrow, d, side, inside, windows, table, tails):
+    """Bound a convolution one step beyond an end over d; it changes by d from step to step.
+
+    The end is ``inside`` steps inside of the sum of the ends of both parts.
+    """
+    total, _ = _sum_and_top(narrow, d, side, windows, table, tails)
+    _, top = _sum_and_top(wide, d, side, windows, table, tails)
+    return math.exp(math.log(total) + math.log(top) - inside * math.log(d))
+
+
+@njit(inner=True)
 def _bound_crossing(e, f, c, d, side, windows, tails):
     """Bound, one step beyond the end of class c over d, sums of e beyond its other end and f.
 
@@ -226,11 +258,10 @@ def _bound_crossing(e, f, c, d, side, windows, tails):
             return np.inf
         first = max(beyond, 0)
         out = tails[e, j] * tails[f, i] * tails[f, i + 1] ** first * joint / (1.0 - joint)
-        out *= 1.0 if beyond >= 0 else max(1.0, d**beyond)
     if beyond < 0:
         r = tails[e, j + 1]
         mass = tails[e, j] * r / (1.0 - r) if r < 1.0 else np.inf
-        out += mass * _highest(f, tails) * max(1.0, d**beyond)
+        out = (out + mass * _highest(f, tails)) * max(1.0, math.exp(beyond * math.log(d)))
     return out
 
 
@@ -243,7 +274,7 @@ def _bound_merge(c, falls, classes, windows, table, factor, tails, support_lo, s
     lies beyond the other end of a part is bounded apart.
     """
     _, left, right, _ = classes
-    lo, hi, _ = windows
+    lo, hi, offset = windows
     a, b = left[c], right[c]
     for side in range(2):
         i = 2 * side
@@ -256,11 +287,20 @@ def _bound_merge(c, falls, classes, windows, table, factor, tails, support_lo, s
         first = hi[a] - lo[a] >= hi[b] - lo[b] if max(ra, rb) < 1.0 else ra >= rb
         wide, narrow = (a, b) if first else (b, a)
         r, rest = (ra, rb) if first else (rb, ra)
-        d = max(falls[side], _LEAST, r, rest**_KEPT if rest < 1.0 else rest * _RISING)
-        total, _ = _sum_and_top(narrow, d, side, windows, table, tails)
-        _, top = _sum_and_top(wide, d, side, windows, table, tails)
-        inside = hi[a] + hi[b] - hi[c] if side == 1 else lo[c] - lo[a] - lo[b]
-        bound = math.exp(math.log(total) + math.log(top) - inside * math.log(d))
+        least = max(_LEAST, r, rest**_KEPT if rest < 1.0 else rest * _RISING)
+        d, inside = max(falls[side], least), lo[c] - lo[a] - lo[b]
+        if side == 1:
+            inside = hi[a] + hi[b] - hi[c]
+        bound = _beyond_both(wide, narrow, d, side, inside, windows, table, tails)
+        end = table[offset[c] + (hi[c] - lo[c] if side == 1 else 0)]
+        if 0.0 < max(ra, rb) and least < 1.0 and (d >= 1.0 or bound > _LOOSE * end * factor[c]):
+            # the table may have a jump at its end, or end before its mode
+            for t in range(2):
+                other = math.sqrt(least) if t == 0 else math.exp(-2.0 / (inside + 2.0))
+                other = max(other, least)
+                found = _beyond_both(wide, narrow, other, side, inside, windows, table, tails)
+                if d >= 1.0 or found * other * (1.0 - d) < bound * d * (1.0 - other):
+                    d, bound = other, found
         bound += _bound_crossing(a, b, c, d, side, windows, tails)
         bound += _bound_crossing(b, a, c, d, side, windows, tails)
         tails[c, i], tails[c, i + 1] = bound / factor[c] * _FAR, d * _TAIL
@@ -284,22 +324,29 @@ def _highest(c, tails):
 
 
 @njit(inner=True)
-def _add_beyond(c, classes, windows, table, tails, body):
+def _add_beyond(c, classes, windows, supports, table, tails, body):
     """Add to a merge what values beyond the windows of its parts contribute, or more.
 
-    The table is not yet scaled. Returns the part of the total that was added.
+    The table is not yet scaled.
     """
     _, left, right, _ = classes
     lo, hi, offset = windows
+    support_lo, support_hi = supports
     a, b = left[c], right[c]
     at, n = offset[c], hi[c] - lo[c] + 1
-    total = 0.0
+    if not (tails[a, 0] > 0.0 or tails[a, 2] > 0.0 or tails[b, 0] > 0.0 or tails[b, 2] > 0.0):
+        return
+    small = 0.0
     for i in range(n):
-        total += table[at + i]
+        small += table[at + i]
+    small *= _SELDOM / n
+    if lo[c] > support_lo[c]:
+        small = min(small, _EVEN * table[at])
+    if hi[c] < support_hi[c]:
+        small = min(small, _EVEN * table[at + n - 1])
     even = _mass_beyond(a, tails) * _highest(b, tails) + _mass_beyond(b, tails) * _highest(a, tails)
-    if not even * n <= _EVEN * total:
+    if not even <= small:
         even = 0.0
-        small = _EVEN * total / n
         first = lo[c] - lo[a] - lo[b]
         wa, wb = hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
         for part in range(2):
@@ -311,31 +358,50 @@ def _add_beyond(c, classes, windows, table, tails, body):
             for side in range(2):
                 down = side == 0
                 i, j = (0, 2) if down else (2, 0)
-                begins = (
-                    (wa + wb - 1 - first - n if down else first) - (wa if part == 0 else wb) + 1
-                )
+                begins = wa + wb - 1 - first - n if down else first
+                begins -= (wa if part == 0 else wb) - 1
                 # pairs beyond both windows belong to the first part
                 far = tails[other, j] if part == 0 else 0.0
                 to = table, at, n, begins, down
                 of = tails[one, i] * _FAR, tails[one, i + 1], body, size, far, tails[other, j + 1]
                 even += add_tail(*to, *of, small)
-    after = 0.0
     for i in range(n):
         table[at + i] += even * _FAR
-        after += table[at + i]
-    return (after - total) / after
 
 
 @njit(inner=True)
-def _finish(c, terms, classes, windows, supports, table, factor, tails, rise, body):
+def _looked(c, windows, table, middle, spread, j):
+    """Return where the entry of class c lies that is looked at."""
+    lo, hi, offset = windows
+    x = np.int64(np.rint(middle[c] + _LOOKED[j] * spread[c]))
+    return offset[c] + min(max(x, lo[c]), hi[c]) - lo[c]
+
+
+@njit(inner=True)
+def _finish(c, terms, classes, windows, supports, posterior, table, factor, tails, rise, body):
     """Make a computed convolution an envelope."""
     _, left, right, _ = classes
     lo, hi, offset = windows
     at, n = offset[c], hi[c] - lo[c] + 1
     a, b = left[c], right[c]
     row = min(hi[a] - lo[a], hi[b] - lo[b]) + 1
-    falls = _end_ratio(table, at, n, -1), _end_ratio(table, at, n, 1)
-    rise[c] = _add_beyond(c, classes, windows, table, tails, body)
+    falls = (
+        _end_ratio(table, at, n, -1) if table[at] > _NONE else _LEAST,
+        _end_ratio(table, at, n, 1) if table[at + n - 1] > _NONE else _LEAST,
+    )
+    middle, spread, outside = posterior
+    before = np.empty(len(_LOOKED))
+    for j in range(len(_LOOKED)):
+        before[j] = table[_looked(c, windows, table, middle, spread, j)]
+    _add_beyond(c, classes, windows, supports, table, tails, body)
+    added = total = 0.0
+    for j in range(len(_LOOKED)):
+        x = _looked(c, windows, table, middle, spread, j)
+        away = x - offset[c] + lo[c] - middle[c]
+        weight = math.exp(-0.5 * away * away / max(outside[c], 1e-9))
+        added += weight * (table[x] - before[j])
+        total += weight * table[x]
+    rise[c] = added / total
     top = scale_down(table[at : at + n])
     factor[c] *= top
     # errors of the sums, and integers of a row of choices that are rounded up
@@ -347,15 +413,29 @@ def _finish(c, terms, classes, windows, supports, table, factor, tails, rise, bo
 
 @njit()
 def fill_envelopes(
-    begin, end, classes, law, supports, windows, table, factor, log_scale, tails, rise, raised
+    begin,
+    end,
+    classes,
+    law,
+    supports,
+    posterior,
+    windows,
+    table,
+    factor,
+    log_scale,
+    tails,
+    rise,
+    raised,
 ):
     """Fill the envelopes of classes begin..end-1.
 
     ``raised`` (2,) becomes the largest part by which a weight was raised, if that is more: of a
     sum of geometric variables, and of all others.
 
+    ``posterior`` has about the mean and the deviation of each class given all others, and the
+    variance of what all others say of it; shapes (c,).
     ``tails`` (c, 4) has the edge and the ratio of each tail, below and above. ``rise`` (c,) is the
-    part of a merge that comes from beyond the windows of its parts. ``log_scale`` is filled for
+    part of a merge that comes from beyond the windows of its parts, near that mean. ``log_scale`` is filled for
     weights alone: the logarithm by which they were divided. Classes without a window are skipped.
     """
     ctype = classes.ctype
@@ -385,11 +465,14 @@ def fill_envelopes(
             given = parts(c, classes, windows, table)
             convolve_plainly(*given, table, at, n, work)
             terms = min(given[2], given[5])
-            _finish(c, terms, classes, windows, supports, table, factor, tails, rise, body)
+            _finish(
+                c, terms, classes, windows, supports, posterior, table, factor, tails, rise, body
+            )
 
 
 @njit()
-def finish_envelope(c, classes, supports, windows, table, factor, tails, rise):
+def finish_envelope(c, classes, supports, posterior, windows, table, factor, tails, rise):
     """Make an envelope of a merge whose table is at least the convolution, filled by transforms."""
     body = np.empty(widest(c, c + 1, classes, windows) + 16)
-    _finish(c, 0, classes, windows, supports, table, factor, tails, rise, body)
+    rise[c] = 0.0
+    _finish(c, 0, classes, windows, supports, posterior, table, factor, tails, rise, body)

@@ -28,12 +28,12 @@ from congenial.sum_network.tables import (
 )
 from congenial.sum_network.truncation import Messages, stretches
 from congenial.sum_network.weights import SharedUnary, composable
-from congenial.sum_network.windows import Placement, place_classes, windows
+from congenial.sum_network.windows import Placement, place_classes, surroundings, windows
 from congenial.types import FloatArray, IntArray
 
 # Probability that windows aim to leave to values beyond them, and the most that is accepted.
 # A draw then takes choices one by one, some milliseconds for a thousand variables.
-_CUT, _MOST_BEYOND = 3e-8, 1e-5
+_CUT, _MOST_BEYOND = 3e-7, 2e-5
 # Relative error of transforms; what they exceed the exact sums by, a draw must reject.
 _TOLERANCE = 1e-9
 # Factor from one try of windows to the next, and the most tries.
@@ -118,6 +118,19 @@ def _in_steps(theta: FloatArray) -> FloatArray:
     return np.asarray(np.rint(theta / step) * step)
 
 
+def _posterior(network: Network, place: Placement) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return about the mean and the deviation of each class given all others; shapes (c,).
+
+    The third array has the variance of what all others say of it.
+    """
+    low, high, outside, *_ = surroundings(network, place)
+    used = outside >= 0.0
+    middle = 0.5 * (np.where(used, low, 0.0) + np.where(used, high, 0.0))
+    outside = np.where(used, outside, 0.0)
+    variance = place.var * outside / np.maximum(place.var + outside, 1e-300)
+    return middle, np.sqrt(variance), outside
+
+
 def _fill(
     network: Network,
     place: Placement,
@@ -134,9 +147,10 @@ def _fill(
     wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, NARROW * width))
     law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
     support = place.support_lo, place.support_hi
+    posterior = _posterior(network, place)
     own = into.windows, into.table, into.factor
     for begin, c in stretches(products, wide.astype(np.int64)):
-        args = network.classes, law, support, *own, into.log_scale, tails, rise, raised
+        args = network.classes, law, support, posterior, *own, into.log_scale, tails, rise, raised
         kernels.fill_envelopes(begin, c, *args)
         if c == count or not width[c]:
             continue
@@ -146,7 +160,7 @@ def _fill(
         sums = ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c])
         out, off_by, top = convolve_wide(*sums, tolerance=_TOLERANCE)
         into.of_class(c)[:] = (out + off_by) * top
-        kernels.finish_envelope(c, network.classes, support, *own, tails, rise)
+        kernels.finish_envelope(c, network.classes, support, posterior, *own, tails, rise)
     beyond, uses = np.zeros(count), network.uses
     roots = np.unique(network.roots)
     for i in (0, 2):
