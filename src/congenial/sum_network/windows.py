@@ -173,12 +173,18 @@ def place_above(network: Network, at: npt.NDArray[np.intp], own: FloatArray) -> 
 
 
 def windows(
-    network: Network, place: Placement, *, cut: float, generous: float | FloatArray
+    network: Network,
+    place: Placement,
+    *,
+    cut: float,
+    generous: float | FloatArray,
+    margin: float = 1.0,
 ) -> tuple[IntArray, IntArray]:
     """Place a window around the mean of each class, wide enough for its posterior tails.
 
     The windows together truncate about `cut` of the mass. `generous` multiplies their depth in
-    nats, for all classes or by a factor for each class, shape (c,).
+    nats, for all classes or by a factor for each class, shape (c,). They have `margin` more values
+    at each end.
     """
     count = network.ctype.size
     shape = network.ctype, network.left, network.right, network.sign
@@ -191,8 +197,8 @@ def windows(
     mid_lo, mid_hi = np.where(used, mid_lo, 0.0), np.where(used, mid_hi, 0.0)
     spans(own_var, place.rate_lo, out_var, out_lo, place.mean - mid_lo, nats, below)
     spans(own_var, place.rate_hi, out_var, out_hi, mid_hi - place.mean, nats, above)
-    lo = np.floor(mid_lo - below) - 1.0
-    hi = np.ceil(mid_hi + above) + 1.0
+    lo = np.floor(mid_lo - below) - margin
+    hi = np.ceil(mid_hi + above) + margin
     lo, hi = np.maximum(lo, place.support_lo), np.minimum(hi, place.support_hi)
     lo, hi = np.minimum(lo, place.support_hi), np.maximum(hi, place.support_lo)
     fixed = np.unique(network.fixed)

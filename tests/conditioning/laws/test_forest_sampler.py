@@ -239,7 +239,7 @@ def test_laplace_noise_is_drawn_part_by_part_only_on_request():
     noisy, need = cg.Additive(cg.DiscreteLaplace(3.0), tree), cg.consistent(tree) & OBEYING
     # upper bounds have no tables of families
     whole = cg.condition(noisy, need & cg.bounds(0, 10**6))
-    with pytest.raises(UnsupportedError, match="of tables.*condition_by_parts"):
+    with pytest.raises(UnsupportedError, match=r"of tables.*condition_by_parts"):
         whole.sample(x)
     assert whole.error_bound == 0.0
     in_parts = cg.conditioning.condition_by_parts(noisy, need & cg.bounds(0, 10**6), 1)

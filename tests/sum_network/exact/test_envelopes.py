@@ -24,7 +24,9 @@ def at_random(seed, narrow, monkeypatch):
     windows = envelopes.windows
     monkeypatch.setattr(envelopes, "_MOST_BEYOND", np.inf)
     monkeypatch.setattr(
-        envelopes, "windows", lambda *of, cut, generous: windows(*of, cut=cut, generous=narrow)
+        envelopes,
+        "windows",
+        lambda *of, cut, generous, margin: windows(*of, cut=cut, generous=narrow),
     )
     return envelopes.fill_envelopes(compiled_at_random(seed))
 

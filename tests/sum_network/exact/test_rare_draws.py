@@ -30,7 +30,9 @@ def narrow(monkeypatch):
     monkeypatch.setattr(envelopes, "_CUT", 0.5)
     monkeypatch.setattr(envelopes, "_MOST_BEYOND", np.inf)
     monkeypatch.setattr(
-        envelopes, "windows", lambda *of, cut, generous: windows(*of, cut=cut, generous=0.02)
+        envelopes,
+        "windows",
+        lambda *of, cut, generous, margin: windows(*of, cut=cut, generous=0.02),
     )
 
 

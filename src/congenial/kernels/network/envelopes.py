@@ -293,7 +293,7 @@ def _bound_merge(c, falls, classes, windows, table, factor, tails, support_lo, s
             inside = hi[a] + hi[b] - hi[c]
         bound = _beyond_both(wide, narrow, d, side, inside, windows, table, tails)
         end = table[offset[c] + (hi[c] - lo[c] if side == 1 else 0)]
-        if 0.0 < max(ra, rb) and least < 1.0 and (d >= 1.0 or bound > _LOOSE * end * factor[c]):
+        if max(ra, rb) > 0.0 and least < 1.0 and (d >= 1.0 or bound > _LOOSE * end * factor[c]):
             # the table may have a jump at its end, or end before its mode
             for t in range(2):
                 other = math.sqrt(least) if t == 0 else math.exp(-2.0 / (inside + 2.0))
@@ -370,7 +370,7 @@ def _add_beyond(c, classes, windows, supports, table, tails, body):
 
 
 @njit(inner=True)
-def _looked(c, windows, table, middle, spread, j):
+def _looked(c, windows, middle, spread, j):
     """Return where the entry of class c lies that is looked at."""
     lo, hi, offset = windows
     x = np.int64(np.rint(middle[c] + _LOOKED[j] * spread[c]))
@@ -392,11 +392,11 @@ def _finish(c, terms, classes, windows, supports, posterior, table, factor, tail
     middle, spread, outside = posterior
     before = np.empty(len(_LOOKED))
     for j in range(len(_LOOKED)):
-        before[j] = table[_looked(c, windows, table, middle, spread, j)]
+        before[j] = table[_looked(c, windows, middle, spread, j)]
     _add_beyond(c, classes, windows, supports, table, tails, body)
     added = total = 0.0
     for j in range(len(_LOOKED)):
-        x = _looked(c, windows, table, middle, spread, j)
+        x = _looked(c, windows, middle, spread, j)
         away = x - offset[c] + lo[c] - middle[c]
         weight = math.exp(-0.5 * away * away / max(outside[c], 1e-9))
         added += weight * (table[x] - before[j])
@@ -435,8 +435,9 @@ def fill_envelopes(
     ``posterior`` has about the mean and the deviation of each class given all others, and the
     variance of what all others say of it; shapes (c,).
     ``tails`` (c, 4) has the edge and the ratio of each tail, below and above. ``rise`` (c,) is the
-    part of a merge that comes from beyond the windows of its parts, near that mean. ``log_scale`` is filled for
-    weights alone: the logarithm by which they were divided. Classes without a window are skipped.
+    part of a merge that comes from beyond the windows of its parts, near that mean. ``log_scale``
+    is filled for weights alone: the logarithm by which they were divided. Classes without a window
+    are skipped.
     """
     ctype = classes.ctype
     kind, inverse, center, tilt = law

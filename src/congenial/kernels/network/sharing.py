@@ -16,7 +16,7 @@ _FEWEST = 256
 def room(most: int) -> int:
     """Return the size of a hash table for `most` weights."""
     size = _FEWEST
-    while size < 2 * most:
+    while size <= 2 * most:
         size *= 4
     return size
 

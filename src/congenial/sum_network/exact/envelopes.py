@@ -36,8 +36,8 @@ from congenial.types import FloatArray, IntArray
 _CUT, _MOST_BEYOND = 3e-7, 2e-5
 # Relative error of transforms; what they exceed the exact sums by, a draw must reject.
 _TOLERANCE = 1e-9
-# Factor from one try of windows to the next, and the most tries.
-_WIDER, _TRIES = 1.15, 16
+# Factor from one try of windows to the next, and what each missing decade adds to it; most tries.
+_WIDER, _FASTER, _TRIES = 1.15, 0.1, 16
 # Multipliers are multiples of this part of the next power of two, so that their sums are exact.
 _STEPS = 2.0**52
 _FEWEST_BITS = 2.0**12
@@ -92,14 +92,15 @@ def _widened(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> Enve
         fits = partial(bounds_out_of_reach, network.slot_class, weights, far)
         place, generous = place_classes(network), 1.0
         asked = min(placed(network.links) * _CUT, 0.5)
-        for _ in range(_TRIES):
-            lo, hi = windows(network, place, cut=asked, generous=generous)
+        for margin in range(1, _TRIES + 1):
+            lo, hi = windows(network, place, cut=asked, generous=generous, margin=margin)
             if not fits(lo, hi):
                 break
             found = _fill(network, place, (lo, hi), weights)
-            if found.rare <= _MOST_BEYOND:
+            if found is not None and found.rare <= _MOST_BEYOND:
                 return found
-            generous *= _WIDER
+            decades = 0.0 if found is None else np.log10(found.rare / _MOST_BEYOND)
+            generous *= _WIDER + _FASTER * min(decades, 4.0)
         else:
             raise NumericalError(
                 "no windows of the exact sampler hold nearly all noise; use noise scales that "
@@ -136,8 +137,8 @@ def _fill(
     place: Placement,
     ends: tuple[IntArray, IntArray],
     weights: SharedUnary,
-) -> Envelopes:
-    """Fill the envelopes in some windows."""
+) -> Envelopes | None:
+    """Fill the envelopes in some windows; None if these are too narrow for any bound."""
     check_room(network, int((ends[1] - ends[0] + 1).sum()))
     into, count = Messages.empty(*ends), network.ctype.size
     tails, rise, raised = np.zeros((count, 4)), np.zeros(count), np.zeros(2)
@@ -157,6 +158,8 @@ def _fill(
         a, b = network.left[c], network.right[c]
         ta = into.of_class(a)
         tb = ta if b == a else into.of_class(b)
+        if not (np.isfinite(ta).all() and np.isfinite(tb).all()):
+            return None
         sums = ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c])
         out, off_by, top = convolve_wide(*sums, tolerance=_TOLERANCE)
         into.of_class(c)[:] = (out + off_by) * top
@@ -175,7 +178,7 @@ def _fill(
     there = into.table[into.offset[fixed] - lo[fixed]]
     small = (into.factor < kernels.LEAST_FACTOR).any() or (there < _LEAST_TOP).any()
     if not np.isfinite(rare) or small or not np.isfinite(into.table).all():
-        rare = np.inf
+        return None
     near = near_sums(network, place)
     return Envelopes(
         **vars(into),
