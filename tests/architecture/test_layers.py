@@ -34,6 +34,7 @@ LAYERS = {
         "sum_network/cutset",
         "sum_network/families",
         "sum_network/joined",
+        "sum_network/exact",
         "conditioning/laws",
         "conditioning",
         "conditioning/samplers",

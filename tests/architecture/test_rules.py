@@ -50,6 +50,7 @@ FAST = {
     "kernels.network.consing",
     "kernels.network.cutset",
     "kernels.network.differences",
+    "kernels.network.envelopes",
     "kernels.network.family_sums",
     "kernels.network.member_sums",
     "kernels.network.sharing",

@@ -16,6 +16,7 @@ import pytest
 from scipy.stats import chi2
 
 import congenial as cg
+from congenial import sum_network
 from congenial.kernels.network import compositions, descend
 from congenial.sum_network import draws
 from support import one_choice
@@ -34,7 +35,8 @@ def tables_of(*, bounded=True, scale=1.5):
     resolved = cg.consistent(tree)
     resolved &= cg.nonnegative() if bounded else cg.exactly(0)
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scale), tree), resolved)
-    return conditioned._draws_of(x)
+    compiled = conditioned._compiled(np.asarray(x))
+    return sum_network.fill(compiled, sum_network.ERROR_LIMIT, drawn=True)
 
 
 @pytest.mark.parametrize("bounded", [True, False])
@@ -280,3 +282,13 @@ def test_places_that_are_used_again_are_followed_to_the_values_they_had():
         spread = max(means[:, v].std(), 1e-9)
         assert abs(alone.mean() - means[:, v].mean()) < 0.04 * spread
         assert abs(alone.std() - spread) < 0.04 * spread + 1e-6
+
+
+def test_operations_are_taken_back():
+    network = tables_of().network
+    values = np.random.default_rng(1).integers(-9, 9, network.places)
+    draws._take_back(network, values, 0, network.op.size)
+    first = np.flatnonzero(network.op == descend.SPLIT)[0]
+    places = (int(each[first]) for each in (network.first, network.second, network.third))
+    whole, *parts = (int(values[place]) for place in places)
+    assert whole == sum(parts)

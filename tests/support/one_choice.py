@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.network.descend import ROOT, SPLIT, draw
-from congenial.kernels.network.records import KeptRows, Near, Program, Windows
+from congenial.kernels.network.records import (
+    KeptRows,
+    Near,
+    OpenChoices,
+    Program,
+    WeighedTables,
+    Windows,
+)
 
 
 def _drawn(op, slots, tables, first, words, values, *, near=(0.0, 10**6), kept=False):
@@ -22,9 +29,10 @@ def _drawn(op, slots, tables, first, words, values, *, near=(0.0, 10**6), kept=F
     kept_rows = KeptRows(*place, np.array([256]), *rows)
     of = Program(np.array([op], dtype=np.int8), *program), *parts, windows, np.concatenate(tables)
     sums = Near(middle, np.zeros(3), reach)
-    left = np.full(words.size, 2**62), np.zeros(words.size)
-    whole = np.ones(3), np.zeros(3), False
-    draw(*of, *whole, sums, kept_rows, *left, words.reshape(1, -1), values, 0, words.size)
+    left = OpenChoices(np.full(words.size, 2**62), np.zeros(words.size))
+    *most, table = of
+    tables = WeighedTables(table, np.ones(3), np.zeros(0))
+    draw(*most, tables, sums, kept_rows, left, words.reshape(1, -1), values, 0, words.size)
 
 
 def split(a, lo_a, b, lo_b, s, total, words, **row):

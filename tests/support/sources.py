@@ -11,7 +11,13 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "congenial"
 
 # Libraries inside the package: others import what such a folder's `__init__` offers, nothing else.
-DOORS = ("sum_network", "sum_network/cutset", "sum_network/families", "sum_network/joined")
+DOORS = (
+    "sum_network",
+    "sum_network/cutset",
+    "sum_network/families",
+    "sum_network/joined",
+    "sum_network/exact",
+)
 
 SOUND = {
     "__init__.py": "",

@@ -76,15 +76,14 @@ SHARES = (
         ("network.certify.root_loss", "f8* f8* f8*"),
         (
             "network.descend.draw",
-            "Program(i1* i4* i4* i4* i4*) i4* i4* Windows(i8* i8* i8*) f8* f8* f8* b1 "
-            "Near(f8* f8* i8*) KeptRows(i8* i8* i8* i8* i8*) i8* f8* u8**! i8** i8 i8",
+            "Program(i1* i4* i4* i4* i4*) i4* i4* Windows(i8* i8* i8*) WeighedTables(f8* f8* f8*) "
+            "Near(f8* f8* i8*) KeptRows(i8* i8* i8* i8* i8*) OpenChoices(i8* f8*) u8**! i8** i8 i8",
         ),
-        ("network.differences.place_blocks", "i8 i8 f8"),
         ("network.differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8 b1* i8*"),
         (
             "network.envelopes.fill_envelopes",
             "i8 i8 Classes(i1* i4* i4* i1*) TiltedWeights(i8* f8* f8* f8*) (f8* f8*) (f8* f8* f8*) "
-            "Windows(i8* i8* i8*) f8* f8* f8* f8** f8* f8*",
+            "Windows(i8* i8* i8*) FilledTables(f8* f8* f8*) Enveloped(f8** f8* f8*)",
         ),
         ("network.messages.cover", "i1* i4* i4* i1* f8* f8* f8** f8* f8*"),
         (

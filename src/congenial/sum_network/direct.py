@@ -10,8 +10,7 @@ import numpy as np
 from congenial.kernels.network import descend, differences
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.numerics import laws
-from congenial.randomness import Randomness
-from congenial.sum_network.exact.decisions import Enclosure, around, is_below, precision
+from congenial.randomness import Enclosure, Randomness, around, is_below, precision
 from congenial.sum_network.network import Network
 from congenial.types import FloatArray, IntArray
 

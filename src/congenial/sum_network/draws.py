@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Protocol
 
 import numba
 import numpy as np
 
 from congenial.kernels.network import compositions, descend, differences
 from congenial.kernels.network.messages import MERGE
-from congenial.kernels.network.records import KeptRows, Program
+from congenial.kernels.network.records import (
+    KeptRows,
+    OpenChoices,
+    Program,
+    WeighedTables,
+)
 from congenial.randomness import Bits, Randomness
 from congenial.sum_network.direct import is_accepted, sums_split
-from congenial.sum_network.exact import rare_draws
-from congenial.sum_network.exact.decisions import is_below
-from congenial.sum_network.exact.envelopes import Envelopes
-from congenial.sum_network.exact.rare_draws import Chosen
 from congenial.sum_network.network import Network
-from congenial.sum_network.tables import Tables
-from congenial.types import BoolArray, IntArray
+from congenial.sum_network.tables import DrawnTables, Tables
+from congenial.types import BoolArray, FloatArray, IntArray
 
 # Calls a function with the number of each part and its ends.
 Share = Callable[[Callable[[int, int, int], None], list[int]], None]
@@ -40,18 +43,47 @@ _OFTEN = 32
 _ENTRIES = 1 << 23
 # An operation after all others: no choice is left open.
 _NONE = np.iinfo(np.int64).max
-# Bound on the part by which each of a draw's factors falls below 1, apart from rounded integers.
-_FALL = 2.0**-41
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A value beyond windows, and its probability: weight * (1 - ratio) * ratio^steps."""
+
+    value: int
+    weight: Fraction
+    ratio: Fraction = Fraction(0)
+    steps: int = 0
+
+
+class Opened(Protocol):
+    """Choices that a kernel leaves open, and the last acceptance of draws from envelopes."""
+
+    @property
+    def lacking(self) -> FloatArray:
+        """Mass that the tables of roots lack, shape (c,)."""
+
+    def choose(self, op: int, c: int, s: int, word: int, rng: Randomness) -> Chosen | None:
+        """Choose a root's value, or the left part of a sum s; None if the draw begins again."""
+
+    def accepted(
+        self, values: IntArray, doubt: FloatArray, rare: Rare, rng: Randomness
+    ) -> BoolArray:
+        """Return which draws are accepted; `rare` has those with choices beyond windows."""
+
+
+# Choices beyond windows, by draw and operation; None for a draw that begins again.
+Rare = dict[int, dict[int, Chosen] | None]
 
 
 def sample(
-    tables: Tables | Envelopes,
+    tables: DrawnTables,
     rows: int,
     rng: Randomness,
     *,
     first: int | None = None,
     threads: int | None = None,
     roots: IntArray | None = None,
+    opened: Opened | None = None,
 ) -> IntArray:
     """Draw the variables `rows` times, independently.
 
@@ -60,7 +92,7 @@ def sample(
     the number of threads. By default that number is at most numba's, and smaller for little work.
 
     `roots`, shape (rows,), has the values of variable 0 of a network that sends a message on; what
-    is below it is drawn given these.
+    is below it is drawn given these. Tables that are envelopes need `opened`, see `exact.sample`.
 
     Returns ndarray of int64, shape (rows, n), in the coordinates of the forest; only the `first`
     variables if that is given.
@@ -72,7 +104,8 @@ def sample(
         worth = (network.choices + network.members.size) * batch // _WORTH
         threads = min(int(numba.config.NUMBA_NUM_THREADS), worth)
     threads = max(1, min(threads, batch))
-    kept = [_Kept(tables, rows // threads, _ENTRIES // threads) for _ in range(threads)]
+    most = rows // threads, _ENTRIES // threads
+    kept = [_Kept(tables, *most, opened) for _ in range(threads)]
     with _sharing(threads) as share:
         if rows == 1:  # a view: it may be long
             return _batch(kept, 1, rng, share, roots)[:n].T
@@ -180,7 +213,9 @@ def _sharing(threads: int) -> Iterator[Share]:
 class _Kept:
     """Cumulative weights that one thread caches, and scratch to compute them."""
 
-    def __init__(self, tables: Tables | Envelopes, rows: int, most: int) -> None:
+    def __init__(
+        self, tables: DrawnTables, rows: int, most: int, opened: Opened | None = None
+    ) -> None:
         network = tables.network
         width = tables.width
         uses = np.where(network.ctype == MERGE, network.uses, 0) * np.int64(max(rows, 1))
@@ -195,20 +230,17 @@ class _Kept:
         self.given = np.array([turn], dtype=np.int64)
         self.rows = np.empty(turn + room, dtype=np.int64)
         self.weights = np.empty(descend.BLOCK * room, dtype=np.int64)
-        self.tables = tables
-        self.envelopes = tables if isinstance(tables, Envelopes) else None
+        self.tables, self.opened = tables, opened
 
     def draw(self, part: slice, words: Bits, left: _Left, begin: int, end: int) -> None:
         """Make the choices of part of the program in columns begin..end-1."""
         tables, network = self.tables, self.tables.network
         program = Program(*(column[part] for column in network.program))
-        found = self.envelopes
-        lacking = np.zeros(tables.factor.size) if found is None else found.beyond
-        where = tables.windows, tables.table, tables.factor, lacking, found is not None
+        lacking = np.zeros(0) if self.opened is None else self.opened.lacking
+        where = WeighedTables(tables.table, tables.factor, lacking)
         kept = KeptRows(self.begins, self.place, self.given, self.rows, self.weights)
-        of = network.left, network.right
-        into = left.open_at, left.doubt, words, left.values
-        descend.draw(program, *of, *where, tables.near, kept, *into, begin, end)
+        of = network.left, network.right, tables.windows, where, tables.near, kept
+        descend.draw(program, *of, left.open, words, left.values, begin, end)
 
 
 class _Left:
@@ -217,10 +249,8 @@ class _Left:
     def __init__(self, values: IntArray) -> None:
         columns = values.shape[1]
         self.values = values
-        # the first operation whose choice is open, and the bound on what the draw's share lacks
-        self.open_at, self.doubt = np.full(columns, _NONE), np.zeros(columns)
-        self.vain = np.zeros(columns, dtype=np.bool_)
-        self.rare = dict[int, dict[int, Chosen]]()  # choices beyond windows, by draw and operation
+        self.open = OpenChoices(np.full(columns, _NONE), np.zeros(columns))
+        self.rare: Rare = {}
 
 
 def _choose(
@@ -230,7 +260,7 @@ def _choose(
 
     Words are fetched in parts. Draws from envelopes are repeated until they are accepted.
     """
-    columns, op, of = values.shape[1], kept[0].tables.network.op, kept[0].envelopes
+    columns, op, opened = values.shape[1], kept[0].tables.network.op, kept[0].opened
     parts, left = len(kept), _Left(values)
     edges = [columns * part // parts for part in range(parts + 1)]
     step = max(1, _WORDS_AT_ONCE // columns)
@@ -243,12 +273,13 @@ def _choose(
             kept[part].draw(at, read, left, begin, end)
 
         share(run, edges)
-        if of is not None:
-            for column in np.flatnonzero((left.open_at != _NONE) & ~left.vain).tolist():
-                _settle(kept[0], of, stretch, words, left, column, source)
-    if of is None:
+        if opened is not None:
+            for column in np.flatnonzero(left.open.at != _NONE).tolist():
+                _settle(kept[0], opened, stretch, words, left, column, source)
+    if opened is None:
         return
-    refused = np.flatnonzero(~_accepted(of, left, source))
+    accepted = opened.accepted(values, left.open.doubt, left.rare, source)
+    refused = np.flatnonzero(~accepted)
     if refused.size:
         again = np.zeros((values.shape[0], refused.size), dtype=np.int64)
         _choose(kept[:1], source, again, lambda call, _: call(0, 0, refused.size), begin)
@@ -257,7 +288,7 @@ def _choose(
 
 def _settle(
     kept: _Kept,
-    of: Envelopes,
+    opened: Opened,
     stretch: slice,
     words: Bits,
     left: _Left,
@@ -265,54 +296,37 @@ def _settle(
     source: Randomness,
 ) -> None:
     """Make the choices of a draw that a stretch of the program leaves open, and those after it."""
-    network, mine = of.network, left.values[:, column]
-    while left.open_at[column] != _NONE:
-        at = stretch.start + int(left.open_at[column])
-        left.open_at[column] = _NONE
-        rare_draws.restore(of, mine, at, stretch.stop)
+    network, mine = kept.tables.network, left.values[:, column]
+    rare = left.rare.setdefault(column, {})
+    while rare is not None and left.open.at[column] != _NONE:
+        at = stretch.start + int(left.open.at[column])
+        left.open.at[column] = _NONE
+        _take_back(network, mine, at, stretch.stop)
         before = network.op[stretch.start : at]
         row = int(np.isin(before, (descend.ROOT, descend.SPLIT)).sum())
         op, first, second, third, c = (int(each[at]) for each in network.program)
-        word, s = int(words[row, column]), int(mine[first])
-        found = rare_draws.choose(of, op, c, s, word, source)
+        s = int(mine[first])
+        found = opened.choose(op, c, s, int(words[row, column]), source)
         if found is None:
-            left.vain[column] = True
+            left.rare[column] = None
             return
-        left.rare.setdefault(column, {})[at] = found
+        rare[at] = found
         if op == descend.ROOT:
             mine[first] = found.value
         else:
             mine[second], mine[third] = found.value, s - found.value
         rest = slice(at + 1, stretch.stop)
         kept.draw(rest, words[row + 1 :], left, column, column + 1)
-        if left.open_at[column] != _NONE:
-            left.open_at[column] += at + 1 - stretch.start
+        if left.open.at[column] != _NONE:
+            left.open.at[column] += at + 1 - stretch.start
 
 
-def _accepted(of: Envelopes, left: _Left, source: Randomness) -> BoolArray:
-    """Return which draws are accepted: each with its weight over that of its envelopes."""
-    network, values = of.network, left.values
-    words = source.bits(values.shape[1])
-    factors = network.op.size + 4.0
-    least = factors * (_FALL + 2.0 * of.raised[1])
-    least += 2.0 * of.raised[0] * np.count_nonzero(network.op >= descend.COMPOSE)
-    accepted = words * 2.0**-64 < 1.0 - 2.0 * (left.doubt + least)
-    accepted[list(left.rare)] = False
-    accepted[left.vain] = False
-    for column in np.flatnonzero(~accepted & ~left.vain).tolist():
-        rare = left.rare.get(column, {})
-        if rare and not _within_bounds(of, values[:, column]):
-            continue
-        p = rare_draws.share(of, values[:, column], rare)
-        accepted[column] = is_below(int(words[column]), p, source)
-    return np.asarray(accepted)
-
-
-def _within_bounds(of: Envelopes, values: IntArray) -> bool:
-    """Whether variables that are not composed obey all bounds."""
-    own = np.flatnonzero(of.network.slot_class[: of.network.n] >= 0)
-    every, mine = of.weights.each, values[own]
-    return bool(((every.lo[own] <= mine) & (mine <= every.hi[own])).all())
+def _take_back(network: Network, values: IntArray, begin: int, stop: int) -> None:
+    """Take back the operations begin..stop-1: places have their values before."""
+    op, first, second, third, _ = network.program
+    for i in range(stop - 1, begin - 1, -1):
+        if op[i] == descend.SPLIT:
+            values[first[i]] = values[second[i]] + values[third[i]]
 
 
 def _split(network: Network, values: IntArray, source: Randomness, share: Share) -> None:

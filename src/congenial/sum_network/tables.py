@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -78,17 +78,24 @@ _NEAR = 1.2
 
 
 @dataclass(frozen=True, eq=False)
-class Tables(Messages):
-    """A network's messages, filled in and verified."""
+class DrawnTables(Messages):
+    """A network's messages, from which values are drawn."""
 
     network: Network
     # Given its sum s, the left part of a merge lies near ``middle + share * s``, and nearly always
     # within `reach` of it.
     near: Near
+    # Variables that are 0 in the network and follow from the others.
+    freed: Freed | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Tables(DrawnTables):
+    """A network's messages, filled in and verified."""
+
     # Proved bound on the total variation between one draw and its law; the law is that of 1 / scale
     # and 1 / (2 sigma^2) rounded to doubles.
     error: float
-    freed: Freed | None = None  # Variables that are 0 in the network and follow from the others.
     message: PartMessage | None = None  # Of the class that the network sends on.
 
     def log_sum(self) -> float:

@@ -13,9 +13,9 @@ from scipy import stats
 
 import congenial as cg
 from congenial.kernels.network import descend
-from congenial.sum_network import draws
+from congenial.sum_network import draws, exact
 from congenial.sum_network.exact import envelopes, rare_draws
-from support.random_networks import compiled_at_random, conditioned_at_random
+from support.random_networks import conditioned_at_random
 
 pytestmark = pytest.mark.kernels
 
@@ -39,7 +39,7 @@ def narrow(monkeypatch):
 def drawn(released, x, seed, rows=ROWS):
     """Values of all nodes, drawn from envelopes."""
     compiled = released._compiled(None if released.data_free else x)
-    found = draws.sample(envelopes.fill_envelopes(compiled), rows, cg.seeded(seed), first=x.size)
+    found = exact.sample(envelopes.fill_envelopes(compiled), rows, cg.seeded(seed), first=x.size)
     return found * released.forest.orientation[: x.size] + x
 
 
@@ -73,7 +73,7 @@ def test_draws_beyond_windows_have_their_law(seed, narrow):
         assert released.resolved.satisfied_by(row[None], x).all()
 
 
-def test_a_third_of_these_draws_leave_their_windows(narrow, monkeypatch):
+def test_a_quarter_of_these_draws_leave_their_windows(narrow, monkeypatch):
     seen, choose = Counter(), rare_draws.choose
 
     def counted(*of):
@@ -84,7 +84,7 @@ def test_a_third_of_these_draws_leave_their_windows(narrow, monkeypatch):
     monkeypatch.setattr(rare_draws, "choose", counted)
     for seed in range(24):
         drawn(*conditioned_at_random(seed), seed, 100)
-    assert seen[False] > 800
+    assert seen[False] > 600
 
 
 @pytest.mark.parametrize("share", [0.7, 1.3])
@@ -92,42 +92,6 @@ def test_the_test_of_the_law_refuses_other_scales(share, narrow):
     released, x = conditioned_at_random(7)
     other, _ = conditioned_at_random(7, scale=share)
     assert least_p_value(drawn(other, x, 1, 6000), released, x) < LEAST
-
-
-def test_decisions_in_decimals_are_those_of_doubles(monkeypatch):
-    accepted = draws._accepted
-
-    def doubtful(of, left, source):
-        left.doubt[:] = 1.0
-        return accepted(of, left, source)
-
-    for seed in range(40):
-        released, x = conditioned_at_random(seed)
-        quick = drawn(released, x, seed, 20)
-        monkeypatch.setattr(draws, "_accepted", doubtful)
-        assert (drawn(released, x, seed, 20) == quick).all()
-        monkeypatch.setattr(draws, "_accepted", accepted)
-
-
-def test_the_share_of_a_draw_is_at_most_1_and_bounded_by_its_doubt(monkeypatch):
-    accepted, seen = draws._accepted, []
-
-    def compared(of, left, source):
-        network = of.network
-        least = (network.op.size + 4.0) * (draws._FALL + 2.0 * of.raised[1])
-        least += 2.0 * of.raised[0] * np.count_nonzero(network.op >= descend.COMPOSE)
-        for column in range(left.values.shape[1]):
-            low, high = rare_draws.share(of, left.values[:, column], {})(0)
-            assert high <= 1
-            lacking = float(1 - low)
-            assert 0.0 < lacking < left.doubt[column] + least
-            seen.append(lacking)
-        return accepted(of, left, source)
-
-    monkeypatch.setattr(draws, "_accepted", compared)
-    for seed in range(40):
-        drawn(*conditioned_at_random(seed), seed, 10)
-    assert np.median(seen) < 1e-11
 
 
 def of_a_sum(scale=1.0, members=4):
@@ -165,9 +129,9 @@ def test_a_word_inside_the_row_is_refused():
 
 
 def test_a_chance_is_that_of_a_geometric_series():
-    found = rare_draws.Chosen(7, Fraction(1, 8), Fraction(1, 2), 3)
-    assert found.chance() == Decimal(1) / 8 / 2 / 8
-    assert replace(found, ratio=Fraction(0)).chance() == Decimal("0.125")
+    found = draws.Chosen(7, Fraction(1, 8), Fraction(1, 2), 3)
+    assert rare_draws.chance(found) == Decimal(1) / 8 / 2 / 8
+    assert rare_draws.chance(replace(found, ratio=Fraction(0))) == Decimal("0.125")
 
 
 def test_bounds_beyond_all_windows_are_obeyed(narrow):
@@ -179,15 +143,3 @@ def test_bounds_beyond_all_windows_are_obeyed(narrow):
     values = drawn(released, np.asarray(x), 3)
     assert values.min() >= 0
     assert least_p_value(values, released, np.asarray(x)) > LEAST
-
-
-def test_operations_are_taken_back():
-    of = envelopes.fill_envelopes(compiled_at_random(5))
-    network = of.network
-    rng = np.random.default_rng(1)
-    values = rng.integers(-9, 9, network.places)
-    after = values.copy()
-    rare_draws.restore(of, after, 0, network.op.size)
-    splits = np.flatnonzero(network.op == descend.SPLIT)
-    last = splits[0]
-    assert after[network.first[last]] == after[network.second[last]] + after[network.third[last]]

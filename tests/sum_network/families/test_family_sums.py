@@ -11,7 +11,7 @@ import pytest
 import congenial as cg
 from congenial.sum_network import families
 from congenial.sum_network.families import exact_arithmetic, family_draws
-from support.bounded_trees import compiled, conditioned, filled, random_tree
+from support.bounded_trees import conditioned, filled, random_tree
 
 pytestmark = pytest.mark.kernels
 
@@ -165,14 +165,3 @@ def test_gaussian_noise_and_leaves_without_a_bound_take_the_other_way():
     assert filled(conditioned(tree, 3.0, noise=cg.DiscreteGaussian), x) is None
     free = cg.condition(cg.Additive(cg.DiscreteLaplace(3.0), tree), cg.consistent(tree))
     assert filled(free, x) is None
-
-
-def test_wide_noise_over_many_counts_is_drawn_by_families():
-    tree = cg.Tree.from_parents([-1, *[0] * 50, *np.repeat(np.arange(1, 51), 600)])
-    x = tree.roll_up(np.random.default_rng(2).poisson(1.0, 30_000))
-    for scale, by_families in ((1.0, False), (10.0, True)):
-        made = compiled(conditioned(tree, scale), x)
-        found = families.fill_draws(made)
-        assert isinstance(found, families.FamilySums) == by_families
-        said = conditioned(tree, scale).explain()
-        assert ("one table for each sum" in said) == by_families

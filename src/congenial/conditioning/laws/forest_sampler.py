@@ -35,13 +35,14 @@ from congenial.sum_network import (
     Tables,
     Unary,
     error_limit,
+    exact,
     families,
     forest_cost,
     of_tree,
     share_noise,
 )
 from congenial.sum_network.cutset import SumSystem, joint_law, sums_of
-from congenial.sum_network.exact import Envelopes, fill_envelopes
+from congenial.sum_network.exact import Envelopes
 from congenial.sum_network.joined import SplitSums
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -115,7 +116,7 @@ class Conditioned(PlotsMarginals):
         elif isinstance(tables, families.FamilySums):
             out = families.sample(tables, rows, source, first=self.mechanism.n)
         else:
-            out = sum_network.sample(tables, rows, source, first=self.mechanism.n)
+            out = exact.sample(tables, rows, source, first=self.mechanism.n)
         if self.forest.turned:
             out *= self.forest.orientation[: self.mechanism.n]
         out += counts
@@ -424,7 +425,7 @@ class Conditioned(PlotsMarginals):
 
     @cached_property
     def _draw_tables(self) -> Envelopes:
-        return fill_envelopes(self._compiled(None))
+        return exact.fill_envelopes(self._compiled(None))
 
     def _tables(self, counts: IntArray, v: int | None = None) -> Tables:
         """Fill tables, from which the law of `v` follows if it is given."""
@@ -445,7 +446,7 @@ class Conditioned(PlotsMarginals):
         part. That has a numerical error, so it is not done for Laplace noise, whose delta is 0.
         """
         try:
-            return families.fill_draws(self._compiled(counts))
+            return exact.fill_draws(self._compiled(counts))
         except (NumericalError, UnsupportedError) as error:
             refused = error.with_traceback(None)  # its frames hold tables
             refused.__context__ = None

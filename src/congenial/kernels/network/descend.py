@@ -138,14 +138,10 @@ def draw(
     left,
     right,
     windows,
-    table,
-    factor,
-    beyond,
-    enveloped,
+    tables,
     near_sums,
     kept_rows,
-    open_at,
-    doubt,
+    open_choices,
     words,
     values,
     begin,
@@ -157,19 +153,21 @@ def draw(
     `third` times slot `second`), SPLIT (slot `first` into slots `second` and `third`, a merge of
     class `cls`), and then DIFFERENCE and COMPOSE, which other kernels do (`differences`,
     `compositions`). `words` is uint64, a row for each ROOT or SPLIT, a column for each draw.
-    If `enveloped`, tables are those of `envelopes`, and ``beyond`` (c,) is what a root's table
-    lacks.
+    Tables are those of `envelopes` if ``lacking`` is not empty: it has what a root's table lacks,
+    shape (c,).
 
     The row of sum s of class c is cached if ``kept[c] >= 0``. `rows` is a ring buffer whose length
     is a power of two. ``given[0]`` counts all entries ever assigned, starting at that length;
     ``place[kept[c] + s - lo[c]]`` is the count at which the row begins, or 0.
 
-    ``open_at`` (draws,) becomes the first operation whose choice is left open, if that is less. Its
-    outcome is then some value, and later choices may be left without a window. To ``doubt``
-    (draws,) each choice adds the part by which its weight was rounded up, at most.
+    The place of `open_choices` becomes the first operation whose choice is left open, if that is
+    less. Its outcome is then some value, and later choices may be left without a window. To the
+    doubt each choice adds the part by which its weight was rounded up, at most.
     """
     op, first, second, third, cls = program
     lo, hi, offset = windows
+    table, factor, lacking = tables
+    enveloped, (open_at, doubt) = lacking.size > 0, open_choices
     middle, share, reach = near_sums
     kept, place, given, rows, weights = kept_rows
     draws = values.shape[1]
@@ -191,7 +189,8 @@ def draw(
         if op[i] == ROOT:
             size = hi[c] - lo[c] + 1
             row = np.empty(size, dtype=np.int64)
-            every = _cumulate_root(table[offset[c] : offset[c] + size], beyond[c], enveloped, row)
+            own = table[offset[c] : offset[c] + size]
+            every = _cumulate_root(own, lacking[c] if enveloped else 0.0, enveloped, row)
             for r in range(begin, end):
                 target = _target(words[word + r], every, enveloped)
                 k = _passed(row, np.int64(0), size, target)

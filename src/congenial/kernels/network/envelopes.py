@@ -412,21 +412,7 @@ def _finish(c, terms, classes, windows, supports, posterior, table, factor, tail
 
 
 @njit()
-def fill_envelopes(
-    begin,
-    end,
-    classes,
-    law,
-    supports,
-    posterior,
-    windows,
-    table,
-    factor,
-    log_scale,
-    tails,
-    rise,
-    raised,
-):
+def fill_envelopes(begin, end, classes, law, supports, posterior, windows, filled, enveloped):
     """Fill the envelopes of classes begin..end-1.
 
     ``raised`` (2,) becomes the largest part by which a weight was raised, if that is more: of a
@@ -442,6 +428,8 @@ def fill_envelopes(
     ctype = classes.ctype
     kind, inverse, center, tilt = law
     lo, hi, offset = windows
+    table, factor, log_scale = filled
+    tails, rise, raised = enveloped
     work = np.empty((4, 2 * widest(begin, end, classes, windows) + 16))
     body = np.empty(widest(begin, end, classes, windows) + 16)
     for c in range(begin, end):
@@ -466,14 +454,15 @@ def fill_envelopes(
             given = parts(c, classes, windows, table)
             convolve_plainly(*given, table, at, n, work)
             terms = min(given[2], given[5])
-            _finish(
-                c, terms, classes, windows, supports, posterior, table, factor, tails, rise, body
-            )
+            to = table, factor, tails, rise, body
+            _finish(c, terms, classes, windows, supports, posterior, *to)
 
 
 @njit()
-def finish_envelope(c, classes, supports, posterior, windows, table, factor, tails, rise):
+def finish_envelope(c, classes, supports, posterior, windows, filled, enveloped):
     """Make an envelope of a merge whose table is at least the convolution, filled by transforms."""
     body = np.empty(widest(c, c + 1, classes, windows) + 16)
+    table, factor, _ = filled
+    tails, rise, _ = enveloped
     rise[c] = 0.0
     _finish(c, 0, classes, windows, supports, posterior, table, factor, tails, rise, body)

@@ -88,6 +88,37 @@ class Near(NamedTuple):
     reach: np.ndarray
 
 
+class OpenChoices(NamedTuple):
+    """First operation that a draw leaves open, and a bound on its doubt; shapes (draws,)."""
+
+    at: np.ndarray
+    doubt: np.ndarray
+
+
+class WeighedTables(NamedTuple):
+    """Tables, their factors, and what the tables of roots lack; see `descend.draw`."""
+
+    table: np.ndarray
+    factor: np.ndarray
+    lacking: np.ndarray
+
+
+class FilledTables(NamedTuple):
+    """Tables, their factors, and the logarithms by which weights were divided."""
+
+    table: np.ndarray
+    factor: np.ndarray
+    log_scale: np.ndarray
+
+
+class Enveloped(NamedTuple):
+    """Tails, the part added from beyond windows, and the part by which weights were raised."""
+
+    tails: np.ndarray
+    rise: np.ndarray
+    raised: np.ndarray
+
+
 class KeptRows(NamedTuple):
     """A thread's cache of rows of cumulated weights, see `descend.draw`."""
 

@@ -9,16 +9,16 @@ import numpy as np
 
 from congenial.errors import NumericalError
 from congenial.kernels.network import envelopes as kernels
-from congenial.kernels.network.records import Near, TiltedWeights
+from congenial.kernels.network.records import Enveloped, FilledTables, TiltedWeights
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
 from congenial.sum_network.direct import split_directly
 from congenial.sum_network.filling import Compiled
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
-from congenial.sum_network.freed import Freed
 from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.tables import (
     NARROW,
+    DrawnTables,
     bounds_out_of_reach,
     check_room,
     far_bounds,
@@ -46,20 +46,17 @@ _LEAST_TOP = 2.0**-600
 
 
 @dataclass(frozen=True, eq=False)
-class Envelopes(Messages):
+class Envelopes(DrawnTables):
     """Envelopes of a network's messages, see `kernels.network.envelopes`.
 
     ``log_scale`` is the logarithm by which a class of weights was divided.
     """
 
-    network: Network
-    near: Near  # See `Tables`.
     weights: SharedUnary  # With all bounds, also those that lie beyond all windows.
     tails: FloatArray  # shape (c, 4)
     beyond: FloatArray  # shape (c,): At least the sum of the tails of a root; 0 for others.
     raised: FloatArray  # shape (2,): See `kernels.network.envelopes.fill_envelopes`.
     rare: float  # About the probability that a draw has a value beyond a window.
-    freed: Freed | None = None  # Variables that are 0 in the network and follow from the others.
 
 
 def fill_envelopes(compiled: Compiled) -> Envelopes:
@@ -99,7 +96,7 @@ def _widened(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> Enve
             found = _fill(network, place, (lo, hi), weights)
             if found is not None and found.rare <= _MOST_BEYOND:
                 return found
-            decades = 0.0 if found is None else np.log10(found.rare / _MOST_BEYOND)
+            decades = np.log10(found.rare / _MOST_BEYOND) if found is not None else 0.0
             generous *= _WIDER + _FASTER * min(decades, 4.0)
         else:
             raise NumericalError(
@@ -149,10 +146,11 @@ def _fill(
     law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
     support = place.support_lo, place.support_hi
     posterior = _posterior(network, place)
-    own = into.windows, into.table, into.factor
+    of = support, posterior, into.windows
+    filled = FilledTables(into.table, into.factor, into.log_scale)
+    own = filled, Enveloped(tails, rise, raised)
     for begin, c in stretches(products, wide.astype(np.int64)):
-        args = network.classes, law, support, posterior, *own, into.log_scale, tails, rise, raised
-        kernels.fill_envelopes(begin, c, *args)
+        kernels.fill_envelopes(begin, c, network.classes, law, *of, *own)
         if c == count or not width[c]:
             continue
         a, b = network.left[c], network.right[c]
@@ -163,7 +161,7 @@ def _fill(
         sums = ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c])
         out, off_by, top = convolve_wide(*sums, tolerance=_TOLERANCE)
         into.of_class(c)[:] = (out + off_by) * top
-        kernels.finish_envelope(c, network.classes, support, posterior, *own, tails, rise)
+        kernels.finish_envelope(c, network.classes, *of, *own)
     beyond, uses = np.zeros(count), network.uses
     roots = np.unique(network.roots)
     for i in (0, 2):

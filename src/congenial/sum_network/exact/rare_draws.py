@@ -1,4 +1,4 @@
-"""What draws from envelopes leave open: choices beyond windows, and the last acceptance.
+"""Choices beyond windows, and the last acceptance: draws from envelopes leave them open.
 
 Proof: `proofs/forest-draws.md`.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -19,14 +18,15 @@ from congenial.kernels.network import descend
 from congenial.kernels.network import envelopes as kernels
 from congenial.kernels.network.messages import MERGE, PRODUCT
 from congenial.kernels.numerics import laws
-from congenial.randomness import Randomness
-from congenial.sum_network.exact.decisions import (
+from congenial.randomness import (
     Enclosure,
     Probability,
+    Randomness,
     around,
     is_below,
     precision,
 )
+from congenial.sum_network.draws import Chosen
 from congenial.sum_network.exact.envelopes import Envelopes
 from congenial.types import IntArray
 
@@ -41,22 +41,13 @@ _DIGITS = 80
 _LARGEST = 1 << 62
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """The value chosen, and with what probability: weight * (1 - ratio) * ratio^steps."""
-
-    value: int
-    weight: Fraction
-    ratio: Fraction = Fraction(0)
-    steps: int = 0
-
-    def chance(self) -> Decimal:
-        """The probability, in the current precision."""
-        weight = Decimal(self.weight.numerator) / Decimal(self.weight.denominator)
-        if not self.ratio:
-            return weight
-        ratio = Decimal(self.ratio.numerator) / Decimal(self.ratio.denominator)
-        return weight * (1 - ratio) * ratio**self.steps
+def chance(of: Chosen) -> Decimal:
+    """Return the probability with which a value was chosen, in the current precision."""
+    weight = Decimal(of.weight.numerator) / Decimal(of.weight.denominator)
+    if not of.ratio:
+        return weight
+    ratio = Decimal(of.ratio.numerator) / Decimal(of.ratio.denominator)
+    return weight * (1 - ratio) * ratio**of.steps
 
 
 def choose(of: Envelopes, op: int, c: int, s: int, word: int, rng: Randomness) -> Chosen | None:
@@ -200,20 +191,12 @@ def share(of: Envelopes, values: IntArray, rare: Mapping[int, Chosen]) -> Probab
             for key, times in chosen.items():
                 out *= (_BELOW * _share_of_choice(of, *key)) ** times
             for key, found in beyond:
-                out *= _BELOW * _envelopes(of, *key) / found.chance()
+                out *= _BELOW * _envelopes(of, *key) / chance(found)
             for (c, x), times in seen.items():
                 out *= (_BELOW * _share_of_class(of, c, x)) ** times
             return around(out, level)
 
     return probability
-
-
-def restore(of: Envelopes, values: IntArray, begin: int, stop: int) -> None:
-    """Take back the operations begin..stop-1 of the program: places have their values before."""
-    op, first, second, third, _ = of.network.program
-    for i in range(stop - 1, begin - 1, -1):
-        if op[i] == descend.SPLIT:
-            values[first[i]] = values[second[i]] + values[third[i]]
 
 
 def _choices(of: Envelopes, values: IntArray) -> Iterator[tuple[int, ...]]:

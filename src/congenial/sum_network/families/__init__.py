@@ -1,6 +1,6 @@
 """Sums of trees of bounded leaves under wide noise: one table for each family, and draws from them.
 
-`fill_draws` chooses between these tables and those of all merges; `sample` draws from these.
+`exact.fill_draws` chooses between these tables and those of all merges; `sample` draws from these.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.families.family_draws import sample as sample
     from congenial.sum_network.families.family_records import FamilySums as FamilySums
     from congenial.sum_network.families.family_sums import are_wide as are_wide
-    from congenial.sum_network.families.family_sums import fill_draws as fill_draws
+    from congenial.sum_network.families.family_sums import fill_families as fill_families
     from congenial.sum_network.families.family_sums import have_wide_noise as have_wide_noise
     from congenial.sum_network.families.family_sums import settled as settled
     from congenial.sum_network.families.family_tilts import Settled as Settled
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _HOME = {
     "sum_network.families.family_draws": "sample",
     "sum_network.families.family_records": "FamilySums",
-    "sum_network.families.family_sums": "are_wide fill_draws have_wide_noise settled",
+    "sum_network.families.family_sums": "are_wide fill_families have_wide_noise settled",
     "sum_network.families.family_tilts": "Settled",
 }
 

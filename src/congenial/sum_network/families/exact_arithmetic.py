@@ -16,12 +16,13 @@ from operator import mul
 import numpy as np
 
 from congenial.kernels.network import family_draws as kernels
-from congenial.randomness import Bits, Randomness
-from congenial.sum_network.exact.decisions import (
+from congenial.randomness import (
     FIRST,
     MORE,
+    Bits,
     Enclosure,
     Probability,
+    Randomness,
     around,
     is_below,
     precision,

@@ -12,9 +12,8 @@ import numpy as np
 from congenial.errors import NumericalError
 from congenial.kernels.network import compositions, family_draws, member_sums
 from congenial.kernels.network import family_sums as kernels
-from congenial.randomness import Bits, Randomness
+from congenial.randomness import Bits, Randomness, is_below, product
 from congenial.sum_network import convolve_directly
-from congenial.sum_network.exact.decisions import is_below, product
 from congenial.sum_network.families import exact_arithmetic as exact
 from congenial.sum_network.families.family_records import FamilySums
 from congenial.types import FloatArray, IntArray

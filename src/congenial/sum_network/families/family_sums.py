@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import member_sums
 from congenial.kernels.numerics import laws
-from congenial.sum_network import Compiled, SharedUnary, SumForest
-from congenial.sum_network.exact import Envelopes, fill_envelopes
+from congenial.sum_network import SharedUnary, SumForest
 from congenial.sum_network.families.equal_families import first_equal, ranges
 from congenial.sum_network.families.family_records import (
     Binomials,
@@ -641,22 +638,3 @@ def _turns(n: int) -> FloatArray:
     """Return cosines and sines of 2 pi i / n, shape (2, n)."""
     angle = 2.0 * np.pi / n * np.arange(n)
     return np.stack((np.cos(angle), np.sin(angle)))
-
-
-def fill_draws(compiled: Compiled) -> Envelopes | FamilySums:
-    """Fill tables for draws only, of the kind that is likely to take less time.
-
-    For the errors raised see `fill_envelopes`. Where it raises UnsupportedError or NumericalError,
-    tables of families are tried too.
-    """
-    forest, weights = compiled.forest, compiled.weights
-    wide = are_wide(forest, weights)
-    found = fill_families(forest, weights) if wide else None
-    if found is None:
-        try:
-            return fill_envelopes(compiled)
-        except (NumericalError, UnsupportedError):
-            found = None if wide else fill_families(forest, weights)
-            if found is None:
-                raise
-    return replace(found, freed=compiled.freed)
