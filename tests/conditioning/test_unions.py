@@ -151,7 +151,7 @@ def test_an_alternative_far_from_the_data_does_not_slow_draws(kind, scale, away)
     made = cg.condition(mechanism, (base & cg.bounds(hi=hi)) | (base & cg.bounds(lo=lo)))
     assert tree.is_consistent(made.sample(x, 50, cg.seeded(1)))
     near = made.parts[0].log_normalizer(x)
-    assert made.log_normalizer(x) >= near
+    assert made.log_normalizer(x) >= near - made.error_bound
     # by its law, and not only where it is likely to be drawn
     z = x + (away + 1) * np.array([0, 1, -1, 1, 0])
     assert np.isfinite(made.log_prob(z, x))

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import congenial as cg
+from congenial import sum_network
 from congenial.errors import CongenialError
 from support.conditioning_cases import INF, Case
 from support.enumeration import enumerate_law
@@ -85,7 +86,8 @@ def test_the_normalizer_is_that_of_the_plain_tables(one):
         plain = conditioned._prepare(one.x)
     except CongenialError:
         assume(False)
-    composed = conditioned._draws_of(one.x)
+    compiled = conditioned._compiled(np.asarray(one.x))
+    composed = sum_network.fill(compiled, sum_network.ERROR_LIMIT, drawn=True)
     assert composed.log_sum() == pytest.approx(plain.log_sum(), abs=1e-8)
     draws = conditioned.sample(one.x, size=20, rng=cg.seeded(1))
     assert conditioned._satisfied_by(draws, one.x).all()

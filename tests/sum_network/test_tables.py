@@ -97,7 +97,7 @@ def test_bounds_that_windows_do_not_reach_are_left_out_and_others_hold(near, mon
     tree = cg.Tree.from_parents([-1, 0, 0, *[1] * 10, *[2] * 6])
     x, scale = tree.roll_up(leaves), 2.0
     held, filled = [], []
-    out_of_reach, fill = exact._out_of_reach, exact._fill
+    out_of_reach, fill = exact.bounds_out_of_reach, exact._fill
 
     def watched(*args):
         held.append(out_of_reach(*args))
@@ -108,7 +108,7 @@ def test_bounds_that_windows_do_not_reach_are_left_out_and_others_hold(near, mon
         return fill(*args)
 
     monkeypatch.setattr(exact, "_NEAR", near)
-    monkeypatch.setattr(exact, "_out_of_reach", watched)
+    monkeypatch.setattr(exact, "bounds_out_of_reach", watched)
     monkeypatch.setattr(exact, "_fill", counted)
     invariant = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
     mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)

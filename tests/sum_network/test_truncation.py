@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 import congenial as cg
+from congenial import sum_network
 from congenial.errors import NumericalError
 from congenial.invariants.written import resolve_invariant
 from congenial.kernels.network import certify
@@ -15,6 +16,7 @@ from congenial.sum_network import fourier, windows
 from congenial.sum_network import tables as exact
 from congenial.sum_network import truncation as losses
 from congenial.sum_network.cutset import sum_system
+from congenial.sum_network.exact import envelopes
 from congenial.sum_network.forest import of_tree
 from congenial.sum_network.fourier import convolve_wide, cross_wide
 from congenial.sum_network.network import compile_network
@@ -195,13 +197,14 @@ def test_only_draws_that_are_charged_the_limit_may_lose_as_much():
     mechanism = cg.Additive(cg.DiscreteLaplace(3.0), tree)
     free = cg.consistent(tree) & cg.exactly([0])
     charged = cg.condition(mechanism, free & cg.nonnegative())
-    loose, tight = charged._draws_of(x), charged._prepare(x)
+    loose = sum_network.fill(charged._compiled(x), exact.ERROR_LIMIT, drawn=True)
+    tight = charged._prepare(x)
     assert tight.error < 2e-11
-    assert tight.error < loose.error <= exact.ERROR_LIMIT == charged.error_bound
+    assert tight.error < loose.error <= exact.ERROR_LIMIT == charged.share_error
     weights = charged._shared_weights(x, charged.forest.orientation)
     assert loose.table.size < 0.9 * tables_of(charged.forest, weights, drawn=True).table.size
     equalities = cg.condition(mechanism, free)
-    assert equalities._draw_tables.error == equalities.error_bound < 2e-11
+    assert equalities._free_tables.error == equalities.share_error < 2e-11
 
 
 @pytest.mark.parametrize("name", WIDE)
@@ -267,15 +270,15 @@ def test_the_bound_of_a_mechanism_is_above_the_distance_of_its_marginals():
     assert conditioned.error_bound < 1e-9
 
 
-def test_the_bound_counts_for_the_guarantee():
+def test_draws_from_a_forest_have_no_error():
     tree = cg.Tree.from_parents([-1, 0, 0])
     free = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), cg.consistent(tree))
     bounded = cg.condition(
         cg.Additive(cg.DiscreteLaplace(2.0), tree), cg.consistent(tree) & cg.nonnegative()
     )
     for conditioned in (free, bounded):
-        assert 0 < conditioned.error_bound <= 1e-9
-        assert conditioned.guarantee("add-remove").delta >= conditioned.error_bound
+        assert conditioned.error_bound == 0.0
+        assert conditioned.guarantee("add-remove").delta == 0.0
 
 
 def log_concave(rng_bits, size, kind):
@@ -398,13 +401,13 @@ def test_the_workspace_of_a_large_tree_is_smaller_than_its_tables():
 def test_the_first_windows_suffice(noise, scale, monkeypatch):
     # many leaves near 0 and few far from it, in one family and in a tree of three levels
     filled_so_far = []
-    fill = exact._fill
+    fill = envelopes._fill
 
     def counted(*args):
         filled_so_far.append(args)
         return fill(*args)
 
-    monkeypatch.setattr(exact, "_fill", counted)
+    monkeypatch.setattr(envelopes, "_fill", counted)
     leaves = np.random.default_rng(2).negative_binomial(0.3, 0.02, 400)
     branches = np.arange(1, 21)
     for parents in ([-1, *[0] * 400], [-1, *[0] * 20, *np.repeat(branches, 20)]):

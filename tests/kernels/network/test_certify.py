@@ -13,6 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 
 import congenial as cg
+from congenial import sum_network
 from congenial.errors import NumericalError
 from congenial.kernels.network import descend
 from congenial.sum_network import tables as exact
@@ -109,7 +110,10 @@ def prepared(one: Case, *, compose=False, cut=None):
         if cut is not None:
             patch.setattr(exact, "_CUT", cut)
             patch.setattr(exact, "ERROR_LIMIT", 1.0)
-        return conditioned._draws_of(one.x) if compose else conditioned._prepare(one.x)
+        if not compose:
+            return conditioned._prepare(one.x)
+        compiled = conditioned._compiled(np.asarray(one.x))
+        return sum_network.fill(compiled, sum_network.ERROR_LIMIT, drawn=True)
 
 
 def tree_case(parents, scales, leaves, *, kind="laplace", pinned=(), lo=-INF):

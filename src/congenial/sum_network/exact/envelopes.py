@@ -37,7 +37,7 @@ _CUT, _MOST_BEYOND = 3e-7, 2e-5
 # Relative error of transforms; what they exceed the exact sums by, a draw must reject.
 _TOLERANCE = 1e-9
 # Factor from one try of windows to the next, and what each missing decade adds to it; most tries.
-_WIDER, _FASTER, _TRIES = 1.15, 0.1, 16
+_WIDER, _FASTER, _MOST_DECADES, _TRIES = 1.15, 0.1, 4.0, 16
 # Multipliers are multiples of this part of the next power of two, so that their sums are exact.
 _STEPS = 2.0**52
 _FEWEST_BITS = 2.0**12
@@ -96,8 +96,8 @@ def _widened(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> Enve
             found = _fill(network, place, (lo, hi), weights)
             if found is not None and found.rare <= _MOST_BEYOND:
                 return found
-            decades = np.log10(found.rare / _MOST_BEYOND) if found is not None else 0.0
-            generous *= _WIDER + _FASTER * min(decades, 4.0)
+            decades = np.log10(found.rare / _MOST_BEYOND) if found is not None else _MOST_DECADES
+            generous *= _WIDER + _FASTER * min(decades, _MOST_DECADES)
         else:
             raise NumericalError(
                 "no windows of the exact sampler hold nearly all noise; use noise scales that "
