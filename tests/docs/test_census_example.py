@@ -32,9 +32,9 @@ def test_the_census_table_is_released_in_every_way(example, capsys):
     told = capsys.readouterr().out
     assert told.startswith("4,804 counts in 96 counties")
     for name, guarantee in (
-        ("conditioning", "(1, 3.7e-09)"),
+        ("conditioning", "1"),
         ("imaging", "1"),
-        ("both margins", "(1, 3.7e-09)"),
+        ("both margins", "1"),
     ):
         assert f"\n{name}: {guarantee}-differentially private: " in told
     assert told.count("error of sex at level state: 0\n") == 3

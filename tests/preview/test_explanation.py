@@ -113,7 +113,7 @@ def test_every_promise_is_named(tmp_path):
     assert "(proved bound: proofs/inequalities.md)" in text
     assert "Exact sampler" in text
     assert "Not protected: the exact count of City" in text
-    assert "(1, " in text
+    assert "1-differentially private" in text
     assert "made-up counts" in text
 
 
@@ -333,7 +333,7 @@ def test_where_nothing_can_be_simulated_explain_says_so_and_goes_on(
     assert [f.release_error for f in found.forecasts] == [None] * 3
     text = as_text(found)
     assert f"Will not run on 120 records: {why}." in text.replace("this takes ", "")
-    assert "may fail for the same reason" in text and "Guarantee: (1, " in text
+    assert "may fail for the same reason" in text and "Guarantee: 1-diff" in text
     assert found.sizes == ()
     assert "Errors of posterior are means over" in text
 

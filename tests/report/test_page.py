@@ -226,7 +226,7 @@ def test_it_says_what_is_protected_and_what_is_not(place):
     for text in certificate.unprotected:
         assert text[1:] in said
     assert certificate.sentence in said
-    assert "at most 75% sure" in said  # 1.1 e / (1 + 1.1 e) is 74.9%
+    assert "at most 74% sure" in said  # e / (1 + e) is 73.1%
     assert "two values of this one. Both values agree with the exact counts." in said
     for proof in certificate.guarantee.proofs:
         assert proof in said

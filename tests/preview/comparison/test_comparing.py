@@ -13,9 +13,10 @@ from congenial.errors import (
     ArgumentError,
     DataError,
     EmptyNeighbourhoodError,
+    PrivacyError,
 )
 from congenial.plan.plan import read_plan
-from congenial.preview.comparison import comparing
+from congenial.preview.comparison import comparing, methods
 from congenial.preview.comparison import pages as report
 from congenial.preview.comparison.comparing import compare, simulate
 from congenial.preview.comparison.methods import WAYS, build, contenders
@@ -143,11 +144,21 @@ def test_progress_never_goes_back(tmp_path):
     assert len(set(shares)) > 20
 
 
-def test_a_method_that_does_not_fit_is_left_out_with_a_reason(tmp_path):
-    """The numerical error of a conditioned draw is above what this delta leaves for it."""
-    found = compare(plan_at(tmp_path), tmp_path, delta=1e-10, replicates=2)
+def test_a_method_that_does_not_fit_is_left_out_with_a_reason(tmp_path, monkeypatch):
+    """The numerical error of conditioning on a union is above what this delta leaves for it."""
+    plan, refuse = plan_at(tmp_path), PrivacyError("privacy.delta is 1e-10, which is too small.")
+    contender = Contender("exact conditioning", "conditioning", "discrete-gaussian")
+    stated = methods.claim
+
+    def claim(model, error):
+        if model.plan.method.name == "conditioning" and model.plan.privacy.noise == contender.noise:
+            raise refuse
+        return stated(model, error)
+
+    monkeypatch.setattr(methods, "claim", claim)
+    found = compare(plan, tmp_path, delta=1e-10, replicates=2)
     (refused,) = found.refused
-    assert refused.contender == Contender("exact conditioning", "conditioning", "discrete-gaussian")
+    assert refused.contender == contender
     assert "delta" in refused.reason
     text = str(found)
     assert "Left out: exact conditioning, Gaussian. privacy.delta is 1e-10" in text

@@ -70,7 +70,7 @@ def test_the_certificate_states_the_guarantee(tmp_path):
     neighbours = {"relation": "substitute", "records": 1, "row_filter_may_change": False}
     assert stated["guarantee"]["neighbours"] == neighbours
     assert stated["guarantee"]["unprotected"] == [{"kind": "exact-node", "path": ["City"]}]
-    assert stated["guarantee"]["numerical_error"] > 0
+    assert stated["guarantee"]["numerical_error"] == stated["guarantee"]["delta"] == 0
     base = stated["guarantee"]["base_epsilon"]
     assert stated["guarantee"]["gamma"] == pytest.approx(1 / base - 1)
     assert stated["guarantee"]["gamma_source"] == "proved-bound"
