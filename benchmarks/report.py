@@ -12,6 +12,7 @@ TITLES = {
     "flat": "One draw under one pinned total, equalities only",
     "everywhere": "One draw, tree 1-50-2,000-50,000-1,000,000, noise at every node, root pinned",
     "bounded": "The same with every count ≥ 0",
+    "rare": "Draws that doubles do not decide",
     "taxi": "Independent draws of the 270-node taxi tree",
     "peers": "Chains on the same tree",
     "memory": "Peak memory at a million leaves",

@@ -12,6 +12,7 @@ ROWS = (
     "flat",
     "everywhere",
     "bounded",
+    "rare",
     "taxi",
     "peers",
     "memory",

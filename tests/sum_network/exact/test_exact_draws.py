@@ -21,7 +21,7 @@ def drawn(released, x, seed, rows):
 
 
 def test_decisions_in_decimals_are_those_of_doubles(monkeypatch):
-    accepted = exact_draws._Opened.accepted
+    accepted = exact_draws.Acceptance.accepted
 
     def doubtful(self, values, doubt, rare, rng):
         return accepted(self, values, np.ones_like(doubt), rare, rng)
@@ -29,13 +29,13 @@ def test_decisions_in_decimals_are_those_of_doubles(monkeypatch):
     for seed in range(40):
         released, x = conditioned_at_random(seed)
         quick = drawn(released, x, seed, 20)
-        monkeypatch.setattr(exact_draws._Opened, "accepted", doubtful)
+        monkeypatch.setattr(exact_draws.Acceptance, "accepted", doubtful)
         assert (drawn(released, x, seed, 20) == quick).all()
-        monkeypatch.setattr(exact_draws._Opened, "accepted", accepted)
+        monkeypatch.setattr(exact_draws.Acceptance, "accepted", accepted)
 
 
 def test_the_share_of_a_draw_is_at_most_1_and_bounded_by_its_doubt(monkeypatch):
-    accepted, seen = exact_draws._Opened.accepted, []
+    accepted, seen = exact_draws.Acceptance.accepted, []
 
     def compared(self, values, doubt, rare, rng):
         least = exact_draws.lacking_of_weights(self.of)
@@ -47,7 +47,7 @@ def test_the_share_of_a_draw_is_at_most_1_and_bounded_by_its_doubt(monkeypatch):
             seen.append(lacking)
         return accepted(self, values, doubt, rare, rng)
 
-    monkeypatch.setattr(exact_draws._Opened, "accepted", compared)
+    monkeypatch.setattr(exact_draws.Acceptance, "accepted", compared)
     for seed in range(40):
         drawn(*conditioned_at_random(seed), seed, 10)
     assert np.median(seen) < 1e-11

@@ -32,8 +32,8 @@ _DISTANCES = (
 # Width of a terminal, in characters, if it is not known.
 WIDTH = 132
 _OF_DELTA = (
-    "With Laplace noise, a delta above 0 covers the numerical error of exact conditioning. The "
-    "other methods have no such error."
+    "With Laplace noise, a delta above 0 covers the numerical error of exact conditioning, if its "
+    "sums do not form a tree. All other draws have no such error."
 )
 
 

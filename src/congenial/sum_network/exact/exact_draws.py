@@ -26,25 +26,28 @@ def sample(
     threads: int | None = None,
 ) -> IntArray:
     """Draw the variables `rows` times, independently; see `sum_network.sample`."""
-    return draws.sample(of, rows, rng, first=first, threads=threads, opened=_Opened(of))
+    return draws.sample(of, rows, rng, first=first, threads=threads, opened=Acceptance(of))
 
 
 @dataclass(frozen=True, eq=False)
-class _Opened:
+class Acceptance:
     """Choices and draws that the kernel leaves open; see `draws.Opened`."""
 
     of: Envelopes
 
     @property
     def lacking(self) -> FloatArray:
+        """Mass that the tables of roots lack, shape (c,)."""
         return self.of.beyond
 
     def choose(self, op: int, c: int, s: int, word: int, rng: Randomness) -> draws.Chosen | None:
+        """Choose a root's value, or the left part of a sum s; None if the draw begins again."""
         return rare_draws.choose(self.of, op, c, s, word, rng)
 
     def accepted(
         self, values: IntArray, doubt: FloatArray, rare: draws.Rare, rng: Randomness
     ) -> BoolArray:
+        """Return which draws are accepted, each with its weight over that of its envelopes."""
         of, words = self.of, rng.bits(values.shape[1])
         sure = words * 2.0**-64 < 1.0 - 2.0 * (doubt + lacking_of_weights(of))
         sure[list(rare)] = False
