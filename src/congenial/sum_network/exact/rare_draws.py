@@ -67,8 +67,8 @@ def choose(of: Envelopes, op: int, c: int, s: int, word: int, rng: Randomness) -
         raise AssertionError("the kernel's row ends before the word")
     with localcontext(prec=_DIGITS):
         for first, p, ratio, step in beyond:
-            # rounded up: decimals err by less than one unit
-            weight = int(p * (1 << _CHOICE + _MORE_BITS)) + 2
+            # rounded up: decimals err by less than one unit; impossible values have no weight
+            weight = int(p * (1 << _CHOICE + _MORE_BITS)) + 2 if p else 0
             if target >= weight:
                 target -= weight
                 continue
