@@ -17,7 +17,7 @@ import math
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -266,7 +266,8 @@ def product(parts: Iterable[Probability]) -> Probability:
 @contextmanager
 def precision(level: int, rounding: str | None = None) -> Iterator[None]:
     """Compute with the digits of a level, and the guard's."""
-    with localcontext(prec=FIRST + MORE * level + _GUARD) as context:
+    digits = FIRST + MORE * level + _GUARD
+    with localcontext(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX) as context:
         if rounding:
             context.rounding = rounding
         yield

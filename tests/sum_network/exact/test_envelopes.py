@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+import congenial as cg
 from congenial.errors import NumericalError
 from congenial.kernels.network.messages import MERGE, PRODUCT
 from congenial.sum_network.exact import envelopes, rare_draws
@@ -62,6 +63,34 @@ def test_envelopes_are_nowhere_exceeded(seed, narrow, monkeypatch):
                     assert bound or not both(of, c, x)
                     if bound:
                         assert rare_draws._share_of_class(of, c, x) <= 1 + Decimal(2) ** -44
+
+
+@pytest.mark.parametrize("noise", [cg.DiscreteLaplace, cg.DiscreteGaussian])
+@pytest.mark.parametrize("scale", [0.0005, 0.02, 0.05])
+def test_noise_far_narrower_than_a_count_leaves_every_value_possible(noise, scale):
+    # weights and ratios are smaller than any double
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    need = cg.consistent(tree) & cg.exactly(0)
+    scales = scale * np.linspace(1.0, 1.5, len(tree))
+    of = envelopes.fill_envelopes(
+        cg.condition(cg.Additive(noise(scales), tree), need)._compiled(None)
+    )
+    network = of.network
+    with localcontext(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX):
+        for c in range(network.ctype.size):
+            pinned = network.ctype[c] != MERGE and of.hi[c] == of.lo[c]
+            for x in range(int(of.lo[c]) - 6, int(of.hi[c]) + 7):
+                bound = rare_draws.value(of, c, x)
+                assert bound > 0 or pinned
+                if network.ctype[c] != MERGE and bound:
+                    assert rare_draws._share_of_class(of, c, x) <= 1 + Decimal(2) ** -44
+                elif network.ctype[c] == MERGE:
+                    a, b = int(network.left[c]), int(network.right[c])
+                    found = sum(
+                        rare_draws.value(of, a, left) * rare_draws.value(of, b, x - left)
+                        for left in range(x - 40, x + 41)
+                    )
+                    assert found <= bound * Decimal(float(of.factor[c]))
 
 
 def both(of, c, x):

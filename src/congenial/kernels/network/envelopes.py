@@ -53,8 +53,9 @@ _KEPT, _RISING = 0.9, 1.02
 _LOOSE = 8.0
 # Powers of the ratio far beyond a product's window that its own tail may have.
 _TRIED = (1.0, 1.0, 0.5, 0.25, 0.125)
-# Least ratio of a merge's tail, and the entries at the end of a table that have no ratio.
-_LEAST, _NONE = 2.0**-100, 2.0**-600
+# Least ratio of any tail, so that no product of two is 0; of a merge's tail; and the entries at the
+# end of a table that have no ratio.
+_STEEPEST, _LEAST, _NONE = 2.0**-500, 2.0**-100, 2.0**-600
 # Parts of the last entries of a merge, and of its mean entry, that values beyond the windows of its
 # parts may add evenly to all entries.
 _EVEN, _SELDOM = 2.0**-4, 2.0**-38
@@ -83,7 +84,7 @@ def _weight_ratio(kind, inverse, center, tilt, end, step):
             rise = math.log(k / (k + center - 1.0)) + inverse + step * tilt
     else:
         rise = step * tilt
-    return math.exp(rise) * _TAIL
+    return max(math.exp(rise), _STEEPEST) * _TAIL
 
 
 @njit(inner=True)
@@ -130,14 +131,15 @@ def _end_ratio(table, at, n, step):
 
 
 @njit(inner=True)
-def _value(c, x, windows, table, tails):
-    """Return the envelope of class c at x."""
+def _log_value(c, x, windows, table, tails):
+    """Return the logarithm of the envelope of class c at x, which doubles may be too small for."""
     lo, hi, offset = windows
-    if x < lo[c]:
-        return tails[c, 0] * tails[c, 1] ** (lo[c] - x) if tails[c, 0] > 0.0 else 0.0
-    if x > hi[c]:
-        return tails[c, 2] * tails[c, 3] ** (x - hi[c]) if tails[c, 2] > 0.0 else 0.0
-    return table[offset[c] + x - lo[c]]
+    if lo[c] <= x <= hi[c]:
+        return math.log(table[offset[c] + x - lo[c]])
+    i, steps = (0, lo[c] - x) if x < lo[c] else (2, x - hi[c])
+    if not tails[c, i] > 0.0:
+        return -np.inf
+    return math.log(tails[c, i]) + steps * math.log(tails[c, i + 1])
 
 
 @njit(inner=True)
@@ -177,11 +179,10 @@ def _bound_product(c, classes, windows, table, factor, tails):
         tops = np.full(len(_TRIED), math.log(table[offset[c] + (n - 1 if side == 1 else 0)]))
         for k in range(1, most + 2):
             x = end + step * k
-            value = _value(a, x, windows, table, tails) * _value(b, s * x, windows, table, tails)
-            if value > 0.0:
-                log = math.log(value / factor[c])
-                for t in range(len(_TRIED)):
-                    tops[t] = max(tops[t], log - k * bends[t])
+            log = _log_value(a, x, windows, table, tails) - math.log(factor[c])
+            log += _log_value(b, s * x, windows, table, tails)
+            for t in range(len(_TRIED)):
+                tops[t] = max(tops[t], log - k * bends[t])
         best, lowest = 0, np.inf
         for t in range(len(_TRIED)):
             ratio = math.exp(bends[t])
@@ -303,7 +304,7 @@ def _bound_merge(c, falls, classes, windows, table, factor, tails, support_lo, s
                     d, bound = other, found
         bound += _bound_crossing(a, b, c, d, side, windows, tails)
         bound += _bound_crossing(b, a, c, d, side, windows, tails)
-        tails[c, i], tails[c, i + 1] = bound / factor[c] * _FAR, d * _TAIL
+        tails[c, i], tails[c, i + 1] = max(bound / factor[c] * _FAR, FLOOR), d * _TAIL
 
 
 @njit(inner=True)

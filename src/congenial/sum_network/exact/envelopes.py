@@ -32,7 +32,7 @@ from congenial.sum_network.windows import Placement, place_classes, surroundings
 from congenial.types import FloatArray, IntArray
 
 # Probability that windows aim to leave to values beyond them, and the most that is accepted.
-# A draw then takes choices one by one, some milliseconds for a thousand variables.
+# Such a draw takes decimals, and more time.
 _CUT, _MOST_BEYOND = 3e-7, 2e-5
 # Relative error of transforms; what they exceed the exact sums by, a draw must reject.
 _TOLERANCE = 1e-9

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from decimal import Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -65,7 +65,7 @@ def choose(of: Envelopes, op: int, c: int, s: int, word: int, rng: Randomness) -
     target -= inside << _MORE_BITS
     if target < 0:
         raise AssertionError("the kernel's row ends before the word")
-    with localcontext(prec=_DIGITS):
+    with localcontext(prec=_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX):
         for first, p, ratio, step in beyond:
             # rounded up: decimals err by less than one unit; impossible values have no weight
             weight = int(p * (1 << _CHOICE + _MORE_BITS)) + 2 if p else 0
@@ -140,7 +140,7 @@ def value(of: Envelopes, c: int, x: int) -> Decimal:
 
 
 def _root_unit(of: Envelopes, c: int) -> float:
-    """Return what the kernel multiplies a root's table by."""
+    """Return the factor by which the kernel multiplies a root's table."""
     table = of.of_class(c)
     total = float(np.cumsum(np.append(of.beyond[c], table))[-1])
     return float(descend.WHOLE / (total * (1.0 + (table.size + 16.0) * 2.0**-52)))
