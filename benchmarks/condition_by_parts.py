@@ -15,7 +15,7 @@ import numpy as np
 import congenial as cg
 from benchmarks.rows.pipeline import seconds_of, used_by
 from congenial import sum_network
-from congenial.sum_network import SharedUnary, joined
+from congenial.sum_network import SharedUnary, exact, joined
 from congenial.types import IntArray, Values
 
 SCALE = 2.0
@@ -65,13 +65,11 @@ def _weights(tree: cg.Tree, counts: Values, *, exact: bool) -> SharedUnary:
 
 def _by_parts(parts: int, inner: int) -> None:
     part, top = _part(inner), cg.Tree.from_parents([-1, *[0] * parts])
-    size, leaves = len(part), inner * BELOW
-    limit = sum_network.error_limit(1 + parts * size)
+    leaves = inner * BELOW
 
     def fetch(number: int) -> joined.PartSums:
         weights = _weights(part, part.roll_up(_counts(number, leaves)), exact=False)
-        share = limit * size / (1 + parts * size)
-        return joined.PartSums(sum_network.of_tree(part), weights, share)
+        return joined.PartSums(sum_network.of_tree(part), weights, 1.0 / parts)
 
     def messages_of(outsides: Sequence[joined.Outside]) -> list[joined.PartMessage]:
         return [joined.message_of(fetch(k), outside) for k, outside in enumerate(outsides)]
@@ -79,16 +77,15 @@ def _by_parts(parts: int, inner: int) -> None:
     totals = top.roll_up([_counts(number, leaves).sum() for number in range(parts)])
     weights, rng = _weights(top, totals, exact=True), cg.seeded(1)
     roots = 1 + np.arange(parts)
-    made = joined.join(sum_network.of_tree(top), weights, roots, messages_of, limit)
-    noise = sum_network.sample(made.tables, 1, rng, first=len(top))[0]
+    made = joined.join(sum_network.of_tree(top), weights, roots, messages_of)
+    noise = exact.sample(made.tables, 1, rng, first=len(top))[0]
     for number, (sent, outside) in enumerate(zip(made.messages, made.outsides, strict=True)):
         root = noise[number + 1 : number + 2]
-        drawn = joined.draw_part(fetch(number), sent, outside, root, rng)[0]
-        _check(part, drawn + part.roll_up(_counts(number, leaves)))
-    sent_bytes = sum(one.table.nbytes + one.lost.nbytes for one in made.messages)
-    click.echo(
-        f"log Z {made.tables.log_sum():.9f}, error {made.error:.1e}, {sent_bytes} bytes sent"
-    )
+        accepted, drawn = joined.attempt_part(fetch(number), sent, outside, root, rng)
+        if not accepted.all():
+            raise click.ClickException("a part refused the draw, which is rare; give other numbers")
+        _check(part, drawn[0] + part.roll_up(_counts(number, leaves)))
+    click.echo(f"{sum(one.table.nbytes for one in made.messages)} bytes sent")
 
 
 def _at_once(parts: int, inner: int) -> None:
@@ -98,9 +95,8 @@ def _at_once(parts: int, inner: int) -> None:
     counts = tree.roll_up(np.concatenate([_counts(k, inner * BELOW) for k in range(parts)]))
     weights = _weights(tree, counts, exact=True)
     made = sum_network.compile(sum_network.of_tree(tree), weights, whole=False)
-    tables = sum_network.fill(made, sum_network.error_limit(len(tree)), drawn=True)
-    _check(tree, sum_network.sample(tables, 1, cg.seeded(1), first=len(tree))[0] + counts)
-    click.echo(f"log Z {tables.log_sum():.9f}, error {tables.error:.1e}")
+    tables = exact.fill_envelopes(made)
+    _check(tree, exact.sample(tables, 1, cg.seeded(1), first=len(tree))[0] + counts)
 
 
 def _check(tree: cg.Tree, values: Values) -> None:

@@ -18,7 +18,7 @@ from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.invariants.written import Invariant
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import SharedUnary, error_limit, share_unary
+from congenial.sum_network import SharedUnary, share_unary
 from congenial.sum_network.joined import SplitSums
 from congenial.types import IntArray
 
@@ -89,8 +89,8 @@ def posterior_by_parts(
 class PosteriorByParts:
     """The law of a tree's true counts under a flat prior; made by `posterior_by_parts`.
 
-    The law and the limit of the error are those of the posterior drawn at once. Memory holds the
-    tables of the top, or those of one part.
+    Draws have exactly the law of the posterior. Memory holds the tables of the top, or those of one
+    part.
 
     Attributes
     ----------
@@ -106,20 +106,13 @@ class PosteriorByParts:
     @property
     def error_bound(self) -> float:
         """Bound on the total variation between a draw and the posterior law; proved."""
-        return error_limit(len(self.problem.tree))
-
-    @property
-    def log_total(self) -> float:
-        """Log of the sum, over all counts, of the weights of their measurements.
-
-        The weight of a measurement is its probability given the count, divided by that of noise 0.
-        """
-        return self.sums.joined.tables.log_sum()
+        return 0.0
 
     def sample(self, size: int | None = None, rng: Randomness | None = None) -> IntArray:
-        """Draw independent trees of counts, each within `error_bound` of the posterior law.
+        """Draw independent trees of counts, exactly from the posterior law.
 
-        The first call fills the tables of each part for its message; each call fills them again.
+        The first call fills the tables of each part for its message; each call fills them again. A
+        draw that some part refuses is repeated, which is rare.
 
         Parameters
         ----------
@@ -137,7 +130,7 @@ class PosteriorByParts:
         UnsupportedError
             If a flat prior gives a part no law of its own, or tables would be too large.
         NumericalError
-            If the tables miss their error bound.
+            If the tables hold too little of the noise.
         """
         rows = checked_size(size)
         out = self.sums.draw(rows, resolve(rng))
@@ -152,7 +145,7 @@ class PosteriorByParts:
         def weights_of(nodes: IntArray, _: Tree) -> SharedUnary:
             return share_unary(self.problem.unary(self._center, nodes))
 
-        return SplitSums(self.split, weights_of, self.error_bound)
+        return SplitSums(self.split, weights_of)
 
     @cached_property
     def _center(self) -> IntArray:

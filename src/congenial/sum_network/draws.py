@@ -82,7 +82,6 @@ def sample(
     *,
     first: int | None = None,
     threads: int | None = None,
-    roots: IntArray | None = None,
     opened: Opened | None = None,
 ) -> IntArray:
     """Draw the variables `rows` times, independently.
@@ -91,30 +90,69 @@ def sample(
     compositions, whose number depends on the totals. So the draws depend on the words alone, not on
     the number of threads. By default that number is at most numba's, and smaller for little work.
 
-    `roots`, shape (rows,), has the values of variable 0 of a network that sends a message on; what
-    is below it is drawn given these. Tables that are envelopes need `opened`, see `exact.sample`.
+    Tables that are envelopes need `opened`, see `exact.sample`.
 
     Returns ndarray of int64, shape (rows, n), in the coordinates of the forest; only the `first`
     variables if that is given.
     """
     network = tables.network
     n = network.n if first is None else first
-    batch = max(1, min(rows, _VALUES_AT_ONCE // max(network.slots, 1)))
-    if threads is None:
-        worth = (network.choices + network.members.size) * batch // _WORTH
-        threads = min(int(numba.config.NUMBA_NUM_THREADS), worth)
-    threads = max(1, min(threads, batch))
-    most = rows // threads, _ENTRIES // threads
-    kept = [_Kept(tables, *most, opened) for _ in range(threads)]
+    batch = _batch_of(network, rows)
+    threads = _threads_of(network, batch, threads)
+    kept = _caches(tables, rows, threads, opened)
     with _sharing(threads) as share:
         if rows == 1:  # a view: it may be long
-            return _batch(kept, 1, rng, share, roots)[:n].T
+            return _batch(kept, 1, rng, share)[:n].T
         out = np.empty((rows, n), dtype=np.int64)
         for begin in range(0, rows, batch):
             count = min(batch, rows - begin)
-            given = None if roots is None else roots[begin : begin + count]
-            out[begin : begin + count] = _batch(kept, count, rng, share, given)[:n].T
+            out[begin : begin + count] = _batch(kept, count, rng, share)[:n].T
     return out
+
+
+def attempt(
+    tables: DrawnTables,
+    roots: IntArray,
+    rng: Randomness,
+    *,
+    opened: Opened,
+    first: int | None = None,
+) -> tuple[BoolArray, IntArray]:
+    """Try once to draw the variables for each root, see `exact.attempt`."""
+    network, rows = tables.network, roots.size
+    n = network.n if first is None else first
+    batch = _batch_of(network, rows)
+    threads = _threads_of(network, batch, None)
+    kept = _caches(tables, rows, threads, opened)
+    accepted, drawn = np.zeros(rows, dtype=np.bool_), list[IntArray]()
+    with _sharing(threads) as share:
+        for begin in range(0, rows, batch):
+            here = slice(begin, min(begin + batch, rows))
+            values = np.zeros((network.places, roots[here].size), dtype=np.int64)
+            values[0] = roots[here]
+            accepted[here] = _choose(kept, rng, values, share)
+            if not accepted[here].all():
+                values = np.ascontiguousarray(values[:, accepted[here]])
+            _finish(kept[0].tables, values, rng, share)
+            drawn.append(values[:n].T)
+    return accepted, drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
+
+
+def _batch_of(network: Network, rows: int) -> int:
+    """Return the number of draws that are made at once."""
+    return max(1, min(rows, _VALUES_AT_ONCE // max(network.slots, 1)))
+
+
+def _threads_of(network: Network, batch: int, threads: int | None) -> int:
+    if threads is None:
+        worth = (network.choices + network.members.size) * batch // _WORTH
+        threads = min(int(numba.config.NUMBA_NUM_THREADS), worth)
+    return max(1, min(threads, batch))
+
+
+def _caches(tables: DrawnTables, rows: int, threads: int, opened: Opened | None) -> list[_Kept]:
+    most = rows // threads, _ENTRIES // threads
+    return [_Kept(tables, *most, opened) for _ in range(threads)]
 
 
 def draws_of_some(tables: Tables, nodes: IntArray) -> Tables | None:
@@ -177,24 +215,34 @@ def draws_of_some(tables: Tables, nodes: IntArray) -> Tables | None:
     return replace(tables, network=few, freed=None)
 
 
-def _batch(
-    kept: list[_Kept], count: int, source: Randomness, share: Share, roots: IntArray | None
-) -> IntArray:
+def _batch(kept: list[_Kept], count: int, source: Randomness, share: Share) -> IntArray:
     """Draw all values that the program computes, shape (places, count)."""
-    network = kept[0].tables.network
-    values = np.zeros((network.places, count), dtype=np.int64)
-    begin = 0
-    if roots is not None:
-        # the program begins with the root, or with the link and the split of the sum above it
-        values[0], begin = roots, 1 if network.roots.size else 2
-    _choose(kept, source, values, share, begin)
+    tables = kept[0].tables
+    values = np.zeros((tables.network.places, count), dtype=np.int64)
+    accepted = _choose(kept, source, values, share)
+    while not accepted.all():
+        refused = np.flatnonzero(~accepted)
+        again = np.zeros((tables.network.places, refused.size), dtype=np.int64)
+        accepted[refused] = _choose(kept[:1], source, again, _alone(refused.size))
+        values[:, refused] = again
+    _finish(tables, values, source, share)
+    return values
+
+
+def _finish(tables: DrawnTables, values: IntArray, source: Randomness, share: Share) -> None:
+    """Compute the values that follow from the choices."""
+    network = tables.network
     _split(network, values, source, share)
     _compose(network, values, source, share)
     if network.moved.size:
         values[network.moved] += network.ends[:, None]
-    if (freed := kept[0].tables.freed) is not None:
-        freed.add_up(values)
-    return values
+    if tables.freed is not None:
+        tables.freed.add_up(values)
+
+
+def _alone(columns: int) -> Share:
+    """Return a function that calls another for all columns."""
+    return lambda call, _: call(0, 0, columns)
 
 
 @contextmanager
@@ -253,18 +301,17 @@ class _Left:
         self.rare: Rare = {}
 
 
-def _choose(
-    kept: list[_Kept], source: Randomness, values: IntArray, share: Share, begin: int
-) -> None:
-    """Make all choices from operation `begin` on, a range of columns for each thread.
+def _choose(kept: list[_Kept], source: Randomness, values: IntArray, share: Share) -> BoolArray:
+    """Make all choices, a range of columns for each thread; return which draws are accepted.
 
-    Words are fetched in parts. Draws from envelopes are repeated until they are accepted.
+    Words are fetched in parts. In a network that sends a message on, `values` has those of
+    variable 0.
     """
-    columns, op, opened = values.shape[1], kept[0].tables.network.op, kept[0].opened
-    parts, left = len(kept), _Left(values)
+    network, opened = kept[0].tables.network, kept[0].opened
+    columns, op, parts, left = values.shape[1], network.op, len(kept), _Left(values)
     edges = [columns * part // parts for part in range(parts + 1)]
     step = max(1, _WORDS_AT_ONCE // columns)
-    for start in range(begin, op.size, step):
+    for start in range(network.begin, op.size, step):
         stretch = slice(start, min(start + step, op.size))
         choices = np.isin(op[stretch], (descend.ROOT, descend.SPLIT)).sum()
         words = source.bits(int(choices) * columns).reshape(-1, columns)
@@ -277,13 +324,8 @@ def _choose(
             for column in np.flatnonzero(left.open.at != _NONE).tolist():
                 _settle(kept[0], opened, stretch, words, left, column, source)
     if opened is None:
-        return
-    accepted = opened.accepted(values, left.open.doubt, left.rare, source)
-    refused = np.flatnonzero(~accepted)
-    if refused.size:
-        again = np.zeros((values.shape[0], refused.size), dtype=np.int64)
-        _choose(kept[:1], source, again, lambda call, _: call(0, 0, refused.size), begin)
-        values[:, refused] = again
+        return np.ones(columns, dtype=np.bool_)
+    return opened.accepted(values, left.open.doubt, left.rare, source)
 
 
 def _settle(

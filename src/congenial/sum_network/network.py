@@ -51,7 +51,6 @@ class Network:
     links: int  # Number of sums.
     # Messages of parts, by the class of each variable that has one as its weight.
     received: Mapping[int, PartMessage] = field(default_factory=dict)
-    share: float = 1.0  # Of the remaining error: what the windows of a network that sends aim at.
     room: int | None = None  # Most entries of all its tables, if there is a limit of its own.
     # shape (1,), or (0,) if there is none: The class whose message is sent on.
     sent: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
@@ -60,6 +59,14 @@ class Network:
     def classes(self) -> Classes:
         """Classes as kernels take them."""
         return Classes(self.ctype, self.left, self.right, self.sign)
+
+    @property
+    def begin(self) -> int:
+        """First operation below variable 0 of a network that sends a message; 0 for others."""
+        if not self.sent.size:
+            return 0
+        # the program begins with the root, or with the link and the split of the sum above it
+        return 1 if self.roots.size else 2
 
     @property
     def program(self) -> Program:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
@@ -20,20 +20,15 @@ from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
 from congenial.sum_network.freed import Freed
 from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.truncation import (
-    Losses,
     Messages,
     cut_off,
-    follow,
-    missed,
-    shared_rooms,
     stretches,
 )
-from congenial.sum_network.weights import PartMessage, SharedUnary, Unary, composable
+from congenial.sum_network.weights import SharedUnary, Unary, composable
 from congenial.sum_network.windows import (
     INFEASIBLE,
     Placement,
     place_classes,
-    place_received,
     windows,
 )
 from congenial.types import BoolArray, FloatArray, IntArray
@@ -96,7 +91,6 @@ class Tables(DrawnTables):
     # Proved bound on the total variation between one draw and its law; the law is that of 1 / scale
     # and 1 / (2 sigma^2) rounded to doubles.
     error: float
-    message: PartMessage | None = None  # Of the class that the network sends on.
 
     def log_sum(self) -> float:
         """Log of the summed product of all unary weights, each 1 at its mode."""
@@ -124,11 +118,10 @@ def fill_noise(
     limit: float | None,
     *,
     drawn: bool,
-    adapt: Callable[[Network], Network] = split_directly,
 ) -> Tables:
     """Compile the classes, place windows, fill and certify the tables: see `filling.fill`.
 
-    If `drawn`, the network is adapted before it is used.
+    If `drawn`, sums that need no tables have none.
     """
     loose = limit is not None
     composed = composable(weights.unary)
@@ -140,7 +133,7 @@ def fill_noise(
         bounded = without_bounds(weights, far)
         if drawn:
             ways = np.resize(composed, bounded.unary.kind.size)
-            network = adapt(compile_network(forest, bounded, theta, ways, reused=True))
+            network = split_directly(compile_network(forest, bounded, theta, ways, reused=True))
         else:
             network = compile_network(forest, bounded, theta)
         fits = partial(bounds_out_of_reach, network.slot_class, weights, far)
@@ -234,27 +227,22 @@ def _widen_until_certified(
 ) -> Tables | None:
     """Fill tables in windows that are wide enough; None once windows do not fit."""
     # truncation need not cost much less than rounding
-    rounding, sent = _least_rounding(network), bool(network.sent.size)
+    rounding = _least_rounding(network)
     wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
-    if sent:  # the networks that receive the message need the rest
-        wanted = max(network.share * (limit - rounding), 0.0)
     spare = _PLAIN * (limit - rounding) if loose else 0.0
     first = _FIRST if loose or network.ctype.size <= _MANY_CLASSES else _FIRST_OF_MANY
-    generous, last, inside = first, np.inf, place_received(network, place)
+    generous, last = first, np.inf
     for _ in range(12):
         asked = min(placed(network.links) * wanted, 0.5)
-        lo, hi = windows(network, inside, cut=asked, generous=generous)
+        lo, hi = windows(network, place, cut=asked, generous=generous)
         if generous == _FIRST_OF_MANY and int((hi - lo + 1).sum()) > _room(network):
             generous = _FIRST  # which may be wide enough
             continue
         if not fits(lo, hi):
             return None
-        for c, given in network.received.items():
-            if lo[c] <= hi[c] and not given.lo <= lo[c] <= hi[c] <= given.hi:
-                raise NumericalError(_MISSED)  # no value fits the windows of all messages
         tables, cut = _fill(network, place, (lo, hi), wanted, spare)
         allowed = limit - (tables.error - cut) if loose else 0.5 * tables.error
-        enough = 2.0 * wanted if sent else max(20.0 * _CUT, allowed)
+        enough = max(20.0 * _CUT, allowed)
         slow = 0.5 * last < cut
         stalled = slow and tables.error <= limit  # transforms limit it, not windows
         if cut <= enough or stalled:
@@ -264,8 +252,6 @@ def _widen_until_certified(
                     "smaller trees or scales; use fewer queries or smaller noise scales."
                 )
             return tables
-        if slow and network.received:
-            raise NumericalError(_MISSED)
         # a fifth wider, windows lose 100 to 1000 times less
         decades = np.log10(max(cut / wanted, 1.0))
         generous, last = generous * 1.2 ** min(max(1.0, decades / 2.4), 3.0), cut
@@ -292,9 +278,7 @@ def _least_rounding(network: Network) -> float:
     # a composition splits a sum upwards, one downwards, or both
     summed = 2 * int(np.count_nonzero(network.op == descend.COMPOSE))
     own = _WEIGHT_UNITS * network.variables + summed + network.links
-    below = sum(given.error for given in network.received.values())
-    own = float((SUM_UNITS * network.choices + own) * _UNIT)
-    return own + below
+    return float((SUM_UNITS * network.choices + own) * _UNIT)
 
 
 def _fill(
@@ -314,37 +298,15 @@ def _fill(
     filled = Messages.empty(*windows)
     plain, off_by = _plain_sums(network, width, spare)
     errors = _fill_tables(network, filled, plain)
-    small, message = 0.01 * wanted / (network.choices + 1.0), None
-    if network.sent.size:
-        found = follow(network, filled, errors, place, small, shared_rooms(network, width))
-        cut, message = missed(network, filled, found), _message(network, filled, found, place)
-    else:
-        cut = cut_off(network, filled, errors, place, small)
+    small = 0.01 * wanted / (network.choices + 1.0)
+    cut = cut_off(network, filled, errors, place, small)
     # for each choice its `SUM_UNITS` and integers out of 2^61; for each variable its own weight
     # (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
     rounding[list(errors)] -= (SUM_UNITS - 1.0) * _UNIT  # the entries' error is in `cut`
     error = float(rounding @ network.uses) + _least_rounding(network) + off_by
-    message = None if message is None else replace(message, error=error)
     error += cut
-    near = near_sums(network, place)
-    return Tables(**vars(filled), network=network, near=near, error=error, message=message), cut
-
-
-def _message(network: Network, messages: Messages, found: Losses, place: Placement) -> PartMessage:
-    """Return the message that is sent on, without its multiplier and its error."""
-    c = int(network.sent[0])
-    table = messages.of_class(c).copy()
-    lost = found.lost[found.place[c] : found.place[c] + table.size].copy()
-    placed = np.array([column[c] for column in place])
-    # those of the table, since a Gaussian law may be far off where weights press against bounds
-    total = float(table.sum())
-    if 0.0 < total < np.inf:
-        x, share = np.arange(table.size), table / total
-        middle = float(share @ x)
-        placed[:2] = float(messages.lo[c]) + middle, float(share @ (x - middle) ** 2)
-    scale = float(messages.log_scale[c]) + _log_composed(network)
-    return PartMessage(int(messages.lo[c]), table, lost, scale, 0.0, placed, 0.0)
+    return Tables(**vars(filled), network=network, near=near_sums(network, place), error=error), cut
 
 
 def _log_composed(network: Network) -> float:
@@ -402,15 +364,11 @@ def _fill_tables(network: Network, into: Messages, plain: BoolArray) -> dict[int
     v, products = np.maximum(network.variable, 0), network.products(width)
     unary, errors = network.unary.at(v), dict[int, FloatArray]()
     wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, NARROW * width))
-    of_transforms, received = set(wide.tolist()), network.received
+    of_transforms = set(wide.tolist())
     law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
     args = (network.classes, law, into.windows, into.table, into.factor, log_scale, plain)
-    for begin, c in stretches(products, np.union1d(wide, list(received)).astype(np.int64)):
+    for begin, c in stretches(products, wide.astype(np.int64)):
         messages.fill(begin, c, *args)
-        if c in received:
-            given, first = received[c], int(lo[c])
-            into.of_class(c)[:] = given.table[first - given.lo : first - given.lo + width[c]]
-            log_scale[c] = given.log_scale
         if c not in of_transforms:
             continue
         a, b = network.left[c], network.right[c]

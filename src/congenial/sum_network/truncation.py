@@ -62,7 +62,7 @@ class Losses:
 def shared_rooms(network: Network, width: IntArray) -> tuple[IntArray, int]:
     """Reserve workspace for every class until its last reader; return places and their extent."""
     kept = np.zeros(width.size, dtype=np.bool_)
-    kept[network.roots] = kept[network.fixed] = kept[network.sent] = True
+    kept[network.roots] = kept[network.fixed] = True
     place = np.empty(width.size, dtype=np.int64)
     extent = rooms.assign(network.left, network.right, width, kept, place)
     return place, int(extent)
@@ -84,7 +84,7 @@ def follow(
     begins, extent = where
     lost, even, tails = np.empty(extent), np.zeros(lo.size), np.zeros((lo.size, 4))
     by_transforms = np.zeros(lo.size, dtype=np.bool_)
-    wide = np.array(sorted({*errors, *network.received}), dtype=np.int64)
+    wide = np.array(sorted(errors), dtype=np.int64)
     by_transforms[wide] = True
     support = place.support_lo, place.support_hi
     of = network.classes, messages.windows, *support, messages.table, messages.factor
@@ -93,10 +93,6 @@ def follow(
     for _, c in stretches(np.where(network.ctype == MERGE, width**2, 0), wide):
         certify.certify(done, c, *args)
         done = c
-        if c in network.received:
-            given = network.received[c]
-            at = slice(int(lo[c]) - given.lo, int(lo[c]) - given.lo + int(width[c]))
-            lost[begins[c] : begins[c] + width[c]] = given.lost[at]
         if c not in errors:
             continue
         a, b = network.left[c], network.right[c]
@@ -116,13 +112,8 @@ def cut_off(
     small: float,
 ) -> float:
     """Bound the probability that a draw leaves some window, plus the error of transforms."""
-    where = shared_rooms(network, messages.width)
-    return missed(network, messages, follow(network, messages, errors, place, small, where))
-
-
-def missed(network: Network, messages: Messages, found: Losses) -> float:
-    """Bound the probability that a draw leaves some window, given the losses of the top classes."""
     width, cut = messages.width, 0.0
+    found = follow(network, messages, errors, place, small, shared_rooms(network, width))
     for c in network.roots:
         here = found.lost[found.place[c] : found.place[c] + width[c]]
         cut += certify.root_loss(messages.of_class(c), here, found.tails[c])

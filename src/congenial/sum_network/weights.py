@@ -41,19 +41,18 @@ class Unary:
 
 @dataclass(frozen=True, eq=False)
 class PartMessage:
-    """The message of a sum from a network of its own: the weight of a variable, as a table.
+    """An envelope of the message of a sum from a network of its own, see `exact.envelopes`.
 
-    The multiplier `theta` of the sum has tilted the table.
+    For another network it is the weight of a variable. The multiplier `theta` of the sum has tilted
+    it.
     """
 
     lo: int  # The window begins here.
     table: FloatArray
-    lost: FloatArray  # Bound on the mass missing from each entry.
-    log_scale: float  # Log of the factor that the table was divided by.
+    tails: FloatArray  # shape (4,): Edge and ratio below the window, and above.
     theta: float
     # shape (6,): Mean, variance, ends of the support, decay downwards and upwards: `Placement`.
     place: FloatArray
-    error: float  # Total variation of the draws below the sum, apart from truncation.
 
     @property
     def hi(self) -> int:
@@ -62,8 +61,9 @@ class PartMessage:
 
     def same_as(self, other: PartMessage) -> bool:
         """Whether both have the same window and the same bits."""
-        alike = (self.lo, self.theta, self.log_scale) == (other.lo, other.theta, other.log_scale)
-        return alike and np.array_equal(self.table, other.table)
+        alike = (self.lo, self.theta) == (other.lo, other.theta)
+        pairs = (self.table, other.table), (self.tails, other.tails)
+        return alike and all(np.array_equal(*pair) for pair in pairs)
 
     def weighed(self, weight: Unary, tilt: float) -> tuple[float, float] | None:
         """Return mean and variance of the message times one tilted weight.

@@ -234,17 +234,16 @@ def test_tables_of_a_large_tree_that_do_not_fit_are_filled_part_by_part():
 
 
 @pytest.mark.usefixtures("_small_memory")
-def test_laplace_noise_is_drawn_part_by_part_only_on_request():
+def test_laplace_noise_is_drawn_part_by_part_too():
     tree, x = wide_tree()
     noisy, need = cg.Additive(cg.DiscreteLaplace(3.0), tree), cg.consistent(tree) & OBEYING
     # upper bounds have no tables of families
     whole = cg.condition(noisy, need & cg.bounds(0, 10**6))
-    with pytest.raises(UnsupportedError, match=r"of tables.*condition_by_parts"):
-        whole.sample(x)
-    assert whole.error_bound == 0.0
+    drawn = whole.sample(x, 20, cg.seeded(1))
+    assert tree.are_consistent(drawn).all() and drawn.min() >= 0
     in_parts = cg.conditioning.condition_by_parts(noisy, need & cg.bounds(0, 10**6), 1)
-    assert in_parts.sample(x, rng=cg.seeded(1)).min() >= 0
-    assert in_parts.guarantee("substitute").sampler_error == in_parts.error_bound > 0.0
+    np.testing.assert_array_equal(drawn, in_parts.sample(x, 20, cg.seeded(1)))
+    assert whole.guarantee("substitute").delta == in_parts.guarantee("substitute").delta == 0.0
 
 
 @pytest.mark.usefixtures("_small_memory")

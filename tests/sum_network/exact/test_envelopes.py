@@ -28,7 +28,7 @@ def at_random(seed, narrow, monkeypatch):
         return windows(*of, cut=cut, generous=narrow)
 
     with monkeypatch.context() as patched:
-        patched.setattr(envelopes, "_MOST_BEYOND", np.inf)
+        patched.setattr(envelopes, "_MOST", np.inf)
         patched.setattr(envelopes, "windows", narrower)
         return envelopes.fill_envelopes(compiled_at_random(seed))
 
@@ -113,7 +113,7 @@ def test_integers_of_all_choices_fit_into_62_bits(seed, monkeypatch):
 def test_most_envelopes_hardly_exceed_what_they_bound():
     for seed in range(40):
         of = envelopes.fill_envelopes(compiled_at_random(seed))
-        assert of.rare <= envelopes._MOST_BEYOND
+        assert of.rare <= envelopes._MOST * envelopes.AIM
         assert (of.raised < 1e-12).all()
 
 
@@ -125,9 +125,9 @@ def test_transforms_give_envelopes_too(monkeypatch):
 
 
 def test_multipliers_add_up_without_rounding():
-    theta = envelopes._in_steps(np.random.default_rng(1).normal(size=1000) * 3.0)
+    theta = envelopes.in_steps(np.random.default_rng(1).normal(size=1000) * 3.0)
     assert Fraction(float(theta.sum())) == sum(map(Fraction, theta.tolist()))
-    large = envelopes._in_steps(np.array([1e6, -3.25]))
+    large = envelopes.in_steps(np.array([1e6, -3.25]))
     assert large.tolist() == [1e6, -3.25]
 
 

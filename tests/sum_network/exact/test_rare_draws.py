@@ -15,6 +15,7 @@ import congenial as cg
 from congenial.kernels.network import descend
 from congenial.sum_network import draws, exact
 from congenial.sum_network.exact import envelopes, rare_draws
+from support.narrow_windows import narrow_windows
 from support.random_networks import conditioned_at_random
 
 pytestmark = pytest.mark.kernels
@@ -26,14 +27,7 @@ ROWS = 1500
 @pytest.fixture
 def narrow(monkeypatch):
     """Make windows so narrow that many draws leave them."""
-    windows = envelopes.windows
-    monkeypatch.setattr(envelopes, "_CUT", 0.5)
-    monkeypatch.setattr(envelopes, "_MOST_BEYOND", np.inf)
-    monkeypatch.setattr(
-        envelopes,
-        "windows",
-        lambda *of, cut, generous, margin: windows(*of, cut=cut, generous=0.02),
-    )
+    narrow_windows(monkeypatch)
 
 
 def drawn(released, x, seed, rows=ROWS):

@@ -10,7 +10,8 @@ from congenial.conditioning.parted import condition_by_parts
 from congenial.sum_network.joined import part_messages
 from support.bounded_trees import p_values
 from support.goodness_of_fit import FAILS
-from support.parted_trees import biased_parted, random_parted
+from support.narrow_windows import narrow_windows
+from support.parted_trees import random_parted
 
 
 @pytest.fixture
@@ -28,23 +29,10 @@ def divided(monkeypatch):
     return sizes
 
 
-@pytest.mark.parametrize(
-    ("make", "room", "seeds"),
-    [(lambda seed: random_parted(seed, 60), 20, 100), (biased_parted, 300, 40)],
-)
-def test_the_normalizer_is_that_of_the_whole(make, room, seeds, divided, monkeypatch):
-    monkeypatch.setattr(part_messages, "_ROOM", room)
-    for seed in range(seeds):
-        _, x, whole, parted = make(seed)
-        joined = parted.sums(x).joined
-        assert joined.error <= parted.error_bound
-        got = joined.tables.log_sum() + whole.log_mode
-        # truncation takes at most the stated error from the sum
-        assert abs(got - whole.log_normalizer(x)) < joined.error + 1e-11, seed
-    assert len(divided) > 2 * seeds
-
-
-def test_draws_of_parts_within_parts_fit_every_marginal_law(divided):
+@pytest.mark.parametrize("narrow", [False, True])
+def test_draws_of_parts_within_parts_fit_every_marginal_law(divided, narrow, monkeypatch):
+    if narrow:
+        narrow_windows(monkeypatch, 0.3)
     parents = [-1, 0, 0, *[1] * 2, *[2] * 3, *np.repeat(np.arange(3, 8), 2)]
     parents += np.repeat(np.arange(8, 18), 4).tolist()
     tree = cg.Tree.from_parents(parents)
@@ -60,6 +48,15 @@ def test_draws_of_parts_within_parts_fit_every_marginal_law(divided):
     assert min(p_values(drawn, whole, x)) > FAILS
     wrong = cg.condition(cg.Additive(cg.DiscreteLaplace(3.9), tree), invariant, "exact")
     assert min(p_values(drawn, wrong, x)) < FAILS
+
+
+def test_draws_of_random_trees_in_parts_of_parts_obey_the_invariant(divided):
+    for seed in range(60):
+        tree, x, whole, parted = random_parted(seed, 60)
+        drawn = parted.sample(x, 5, cg.seeded(seed))
+        assert tree.is_consistent(drawn)
+        assert (drawn >= whole.resolved.lo).all()
+    assert len(divided) > 120
 
 
 def test_a_part_that_cannot_be_divided_is_filled_at_once(divided):

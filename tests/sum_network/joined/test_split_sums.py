@@ -19,9 +19,9 @@ def test_one_part_at_a_time_is_filled(monkeypatch):
     whole = split_sums.PartSums
     sizes = []
 
-    def seen(forest, weights, limit):
+    def seen(forest, weights, share):
         sizes.append(forest.n)
-        return whole(forest, weights, limit)
+        return whole(forest, weights, share)
 
     monkeypatch.setattr(split_sums, "PartSums", seen)
     parted.sample(x, rng=cg.seeded(1))
@@ -46,10 +46,8 @@ def test_a_part_whose_counts_change_is_not_drawn():
         changed.draw(1, cg.seeded(1))
 
 
-def test_the_limit_is_shared_out_by_the_number_of_counts():
+def test_all_parts_together_aim_at_the_probability_of_the_whole():
     _, x, _, parted = random_parted(2, 40)
-    sums = parted.sums(x)
-    for number, part in enumerate(parted.split.parts()):
-        share = sums.part(number).limit / parted.error_bound
-        np.testing.assert_allclose(share, len(part.tree) / x.size)
+    sums, count = parted.sums(x), parted.split.roots.size
     assert isinstance(sums, SplitSums)
+    assert sum(sums.part(number).share for number in range(count)) == pytest.approx(1.0)

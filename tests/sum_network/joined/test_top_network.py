@@ -20,7 +20,7 @@ def message(mean, deviation, theta=0.0):
     y = np.arange(int(mean) - reach, int(mean) + reach + 1)
     table = np.exp(-0.5 * ((y - mean) / deviation) ** 2)
     place = np.array([mean, deviation**2, -np.inf, np.inf, np.inf, np.inf])
-    return PartMessage(int(y[0]), table, np.zeros(y.size), 0.0, theta, place, 0.0)
+    return PartMessage(int(y[0]), table, np.zeros(4), theta, place)
 
 
 def top_of(messages, scale=10.0, *, pinned=True):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
+from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import checked_counts
 from congenial.domain.tree import TreeSplit
@@ -14,7 +14,6 @@ from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.noise.additive import checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import error_limit
 from congenial.sum_network.joined import SplitSums
 from congenial.types import IntArray
 
@@ -23,7 +22,7 @@ from congenial.types import IntArray
 class ConditionedByParts:
     """A mechanism on a tree, conditioned and drawn part by part; made by `condition_by_parts`.
 
-    The law, the guarantee and the limit of the error are those of the mechanism drawn at once.
+    The law and the guarantee are those of the mechanism drawn at once.
     Memory holds the tables of the top, or those of one part.
 
     Attributes
@@ -40,21 +39,19 @@ class ConditionedByParts:
     @property
     def error_bound(self) -> float:
         """Bound on the total variation between a draw and its law, for every dataset."""
-        return error_limit(self.whole.mechanism.n)
+        return self.whole.error_bound
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw; see `Conditioned.guarantee`."""
-        whole = self.whole
-        return conditioned_guarantee(
-            whole.mechanism, whole.resolved, neighbours, sampler_error=self.error_bound
-        )
+        return self.whole.guarantee(neighbours)
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> IntArray:
-        """Draw releases, each independent and within `error_bound` of the law.
+        """Draw releases, each independent and exactly from the law.
 
-        The tables of each part are filled twice: for its message, and for its draws.
+        The tables of each part are filled twice: for its message, and for its draws. A draw that
+        some part refuses is repeated, which is rare.
 
         Parameters
         ----------
@@ -74,23 +71,14 @@ class ConditionedByParts:
         ArgumentError, InvariantError
             If `x` has the wrong shape, does not add up, or violates a bound.
         UnsupportedError, NumericalError
-            If the tables of a part or of the top would be too large, or miss their error bound.
+            If the tables of a part or of the top would be too large, or hold too little of the
+            noise.
         """
         counts, rows = self._checked(x), checked_size(size)
         out = self.sums(counts).draw(rows, resolve(rng))
         out += counts
         checked_draws(self.whole.resolved, out, counts)
         return out[0] if size is None else out
-
-    def log_normalizer(self, x: npt.ArrayLike) -> float:
-        """Log probability that the unconditioned mechanism satisfies the invariant at `x`.
-
-        Parameters
-        ----------
-        x : array_like of int, shape (n,)
-        """
-        tables = self.sums(self._checked(x)).joined.tables
-        return tables.log_sum() + self.whole.log_mode
 
     def sums(self, counts: IntArray) -> SplitSums:
         """Return the sums and weights of the noise, given counts that satisfy the invariant."""

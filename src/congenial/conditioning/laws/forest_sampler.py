@@ -23,7 +23,7 @@ from congenial.domain.tree import Tree, TreeSplit, at_nodes
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants.feasibility.feasible import remarks
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
-from congenial.kernels.numerics import laws, trees
+from congenial.kernels.numerics import trees
 from congenial.kernels.numerics.trees import compact, read_only
 from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_alpha, checked_size
@@ -348,13 +348,7 @@ class Conditioned(PlotsMarginals):
     @cached_property
     def error_bound(self) -> float:
         """Bound on the total variation between a draw and its law, for every dataset."""
-        return error_limit(self.forest.n) if self._may_be_split else 0.0
-
-    @property
-    def _may_be_split(self) -> bool:
-        """Whether some data may be drawn part by part."""
-        gaussian = self.mechanism.noise.kind == laws.GAUSSIAN
-        return gaussian and not self.data_free and self._moderate_split is not None
+        return 0.0
 
     def explain(self) -> str:
         """Explain which sampler draws, why, and at what cost; this fills no table."""
@@ -367,17 +361,8 @@ class Conditioned(PlotsMarginals):
             shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
         return (
             f"exact sampler: {shape}. {self._law_text} {self._cost_text} Each draw is independent. "
-            f"{self._error_text}{self._untried}"
+            f"Its law is exactly the stated one.{self._untried}"
         )
-
-    @property
-    def _error_text(self) -> str:
-        if self._may_be_split:
-            return (
-                "If its tables do not fit in memory, it is drawn part by part; its numerical error "
-                f"then changes the probability of any event by at most {self.error_bound:.0e}."
-            )
-        return "Its law is exactly the stated one."
 
     @property
     def _law_text(self) -> str:
@@ -440,11 +425,7 @@ class Conditioned(PlotsMarginals):
         return sum_network.fill(self._compiled(counts, whole=whole), drawn=compose)
 
     def _draws_of(self, counts: IntArray) -> Envelopes | families.FamilySums | SplitSums:
-        """Fill tables for draws.
-
-        Where those of Gaussian noise on a large tree do not fit in memory, they are filled part by
-        part. That has a numerical error, so it is not done for Laplace noise, whose delta is 0.
-        """
+        """Fill tables for draws; part by part, if those of a large tree do not fit in memory."""
         try:
             return exact.fill_draws(self._compiled(counts))
         except (NumericalError, UnsupportedError) as error:
@@ -453,11 +434,6 @@ class Conditioned(PlotsMarginals):
         split = self._moderate_split
         if split is None:
             raise refused
-        if not self._may_be_split:
-            raise UnsupportedError(
-                f"{refused} Or draw the tree part by part (conditioning.condition_by_parts() in "
-                "Python, --parts on the command line), whose delta is not 0."
-            ) from None
         return self.split_sums(counts, split)
 
     @cached_property
@@ -481,7 +457,7 @@ class Conditioned(PlotsMarginals):
         def weights_of(nodes: IntArray, tree: Tree) -> SharedUnary:
             return self.restricted(nodes, tree).own_weights(at_nodes(counts, nodes))
 
-        return SplitSums(split, weights_of, error_limit(len(split.tree)))
+        return SplitSums(split, weights_of)
 
     def restricted(self, nodes: IntArray, tree: Tree) -> Conditioned:
         """Return the mechanism and its invariant for some nodes, which are `tree`."""

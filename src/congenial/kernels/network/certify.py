@@ -210,7 +210,7 @@ def certify(
     ``lost[place[c]]`` belongs to the first entry of class c, and all its losses are at least
     ``even[c]``, which costs no convolution. Losses up to `small` are added up, not followed entry
     by entry. If `crossed`, `lost` already contains the losses of a merge's parts inside their
-    windows, or those of a weight that is itself a message (`sum_network.tables.PartMessage`).
+    windows.
     """
     ctype, left, right, sign = classes
     lo, hi, offset = windows
@@ -268,7 +268,7 @@ def certify(
             even[c] = rest * scale if rest * scale <= _EVEN * small else 0.0
             for i in range(n):
                 lost[at + i] = (lost[at + i] + rest) * scale + TINY
-        elif not crossed[c]:
+        else:
             for i in range(n):
                 lost[at + i] = TINY
         tails[c, 0] = tails[c, 2] = 0.0

@@ -1,7 +1,8 @@
 """Counts of the top and of a part, drawn from the law of the noise given the invariants.
 
 A part sends the top the message of the counts below its node (`sum_network.joined`). The top is
-drawn from the messages of all parts, and each part then given its node's released count.
+drawn from the messages of all parts, and each part then given its node's released count. If a part
+refuses that count, everything is drawn anew (`sum_network.joined`).
 """
 
 from __future__ import annotations
@@ -26,9 +27,16 @@ from congenial.releases.making.part_method import Claims, CountedTop, TopOrder
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.part_models import PartShape, below_model, level_scales, stand_in
 from congenial.releases.specification import unnamed, worst_neighbours
-from congenial.sum_network import error_limit, sample
+from congenial.sum_network import exact
 from congenial.sum_network.cutset import sum_system
-from congenial.sum_network.joined import Outside, PartMessage, PartSums, draw_part, join, message_of
+from congenial.sum_network.joined import (
+    Outside,
+    PartMessage,
+    PartSums,
+    attempt_part,
+    join,
+    message_of,
+)
 from congenial.types import IntArray
 
 
@@ -36,11 +44,7 @@ def claims(top: CountedTop) -> Claims:
     """Return the claims; refuse parts whose loss under bounds is not known."""
     shapes = top.source.shapes(top.nodes)
     _check_shapes(top, shapes)
-    size = len(top.tree) + sum(shape.nodes for shape in shapes)
-    error = error_limit(size)
-    guarantee = claim(top.stand_in, error)
-    worst = unnamed(worst_neighbours(top.stand_in, guarantee))
-    return Claims(guarantee, worst, error, error / size)
+    return Claims(top.guarantee, unnamed(worst_neighbours(top.stand_in, top.guarantee)))
 
 
 def draw_top(asked: TopOrder) -> tuple[DrawnRows, list[FromTop]]:
@@ -53,8 +57,8 @@ def draw_top(asked: TopOrder) -> tuple[DrawnRows, list[FromTop]]:
     law = _law(top.model)
     checked_counts(law.mechanism, law.resolved, top.counts)
     weights = law.own_weights(top.counts)
-    joined = join(law.forest, weights, roots, messages_of, asked.error)
-    noise = sample(joined.tables, 1, asked.order.randomness, first=len(top.counts))[0]
+    joined = join(law.forest, weights, roots, messages_of)
+    noise = exact.sample(joined.tables, 1, asked.order.randomness, first=len(top.counts))[0]
     values = checked_draws(top.model.resolved, noise + top.counts, top.counts)
     sent = map(Sent, joined.messages, joined.outsides)
     given = [FromTop(*each) for each in zip(values[roots].tolist(), sent, strict=True)]
@@ -71,14 +75,17 @@ def message_of_part(
 
 def draw_below(
     law: PartLaw, domain: Tree, counts: IntArray, node: CutNode, given: FromTop, rng: Randomness
-) -> DrawnRows:
-    """Draw the counts below a cut node; `PartMethod` describes `domain` and `counts`."""
+) -> DrawnRows | None:
+    """Draw the counts below a cut node, see `PartMethod`."""
     model, inside = _model(law, domain, node), counts[law.depth :]
     if given.sent is None:
         raise AssertionError("a part that is conditioned has sent a message")
     message, outside = given.sent
     root = np.array([given.total]) - inside[0]
-    noise = draw_part(_sums(law, model, inside), message, outside, root, rng)[0]
+    _, drawn = attempt_part(_sums(law, model, inside), message, outside, root, rng)
+    if not len(drawn):
+        return None
+    noise = drawn[0]
     values = checked_draws(model.resolved, noise + inside, inside)
     if values[0] != given.total:
         raise ReleaseError("a part does not have the released count of its node; release again.")
@@ -132,7 +139,7 @@ def _model(law: PartLaw, domain: Tree, node: CutNode) -> Model:
 def _sums(law: PartLaw, model: Model, counts: IntArray) -> PartSums:
     """Return the sums of a part and the weights of its noise."""
     made = _law(model)
-    return PartSums(made.forest, made.own_weights(counts), law.per_count * counts.size)
+    return PartSums(made.forest, made.own_weights(counts), law.share)
 
 
 def _law(model: Model) -> Conditioned:

@@ -38,6 +38,8 @@ from congenial.types import FloatArray, IntArray
 
 # Folders of a stage: the counts of the parts, one order for each part, and the results of workers.
 COUNTS, ORDERS, RESULTS = "counts", "orders", "results"
+# Digest of an empty result: the part refuses the top's draw.
+REFUSED = hashlib.sha256().hexdigest()
 _UNFINISHED = "unfinished-"
 # Bytes read at a time.
 _CHUNK = 1 << 20
@@ -200,10 +202,15 @@ class Drawing:
     stage: Stage
     law: PartLaw
     private: bool  # Whether the keys are secret.
-    name = "drawn"
+    attempt: int
+
+    @property
+    def name(self) -> str:
+        """The name of the step, a new one each time that the top is drawn."""
+        return f"drawn-{self.attempt}"
 
     def __call__(self, number: int) -> str:
-        """Draw a part, and write it.
+        """Draw a part, and write it; its result is empty if it refuses the top's draw.
 
         Raises what drawing a part raises, and OSError if it cannot be written.
         """
@@ -211,6 +218,8 @@ class Drawing:
         words = keyed(part_key(order, domain, counts), private=self.private)
         given = cast(FromTop, order.given)
         part = draw_part(self.law, domain, counts, order.node, given, words)
+        if part is None:
+            return self.stage.write(self.name, number, [])
         above = dict(order.above)
         with self.stage.unfinished() as place:
             written, sizes = list[tuple[Path, int]](), []

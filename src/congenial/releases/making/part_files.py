@@ -117,8 +117,8 @@ class RowsHere:
 
     def write(
         self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]
-    ) -> list[PartFacts]:
-        """Count, draw and write one part after another."""
+    ) -> list[PartFacts] | None:
+        """Count, draw and write one part after another; None if a part refuses the top's draw."""
         parts, facts = self._counted(law.plan, nodes, "part"), []
         with ExitStack() as stack:
             tables = {
@@ -129,6 +129,8 @@ class RowsHere:
                 parts, nodes, given, lines_above(law, top), strict=True
             ):
                 drawn = draw_part(law, *part, node, one, self.order.randomness)
+                if drawn is None:
+                    return None
                 for table, append in tables.items():
                     append((above[table],))
                     append(drawn.lines[table])
@@ -216,11 +218,14 @@ def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
     claims = method.claims(top)
     guarantee, worst = claims.guarantee, claims.worst
     scale, stamped = level_scales(model)[cut.depth :].tolist(), order.simulation is not None
-    law = PartLaw(plan, cut.depth, tuple(scale), claims.per_count, worst, order.with_truth, stamped)
+    share = 1.0 / len(top.nodes)
+    law = PartLaw(plan, cut.depth, tuple(scale), share, worst, order.with_truth, stamped)
     debit = order.reserve(model, guarantee)
     with TemporaryDirectory(prefix="parts-", dir=order.place) as aside:
-        drawn, given = method.draw_top(TopOrder(law, top, claims.error, order, Path(aside)))
-        facts = source.write(law, drawn, top.nodes, given)
+        facts, asked = None, TopOrder(law, top, order, Path(aside))
+        while facts is None:  # a part may refuse the top's draw, which is rare
+            drawn, given = method.draw_top(asked)
+            facts = source.write(law, drawn, top.nodes, given)
     written = [*files.TABLE, *(files.MEASUREMENTS if plan.release.measurements else ())]
     if order.simulation is not None:
         written.append(files.write_marker(order.place))

@@ -23,7 +23,7 @@ class PartLaw:
     plan: Plan
     depth: int  # Of the level below whose nodes the parts lie.
     scale: tuple[float, ...]  # Scale of the noise of each level from the cut on; inf without noise.
-    per_count: float  # Total variation that the draw of each count may cost.
+    share: float  # One over the number of parts, see `PartSums`.
     worst: WorstNeighbours
     with_truth: bool  # Whether the confidential counts are written, too; in simulations only.
     stamped: bool  # Whether the release is a simulation.

@@ -29,7 +29,7 @@ class CountedTop:
 
     cut: Cut
     stand_in: Model  # A small tree from which the claims follow.
-    guarantee: Guarantee  # Without the numerical error of draws.
+    guarantee: Guarantee
     model: Model = field(repr=False)  # The counts down to the cut.
     counts: IntArray = field(repr=False)
     nodes: Sequence[CutNode] = field(repr=False)
@@ -47,8 +47,6 @@ class Claims:
 
     guarantee: Guarantee
     worst: WorstNeighbours
-    error: float = 0.0  # Bound on the total variation between a draw of all counts and its law.
-    per_count: float = 0.0  # The part of it that each count may cost.
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +55,6 @@ class TopOrder:
 
     law: PartLaw
     top: CountedTop
-    error: float
     order: Order
     aside: Path  # A directory for files that the draws need.
 
@@ -84,11 +81,12 @@ class PartMethod(Protocol):
         node: CutNode,
         given: FromTop,
         rng: Randomness,
-    ) -> DrawnRows:
+    ) -> DrawnRows | None:
         """Draw the counts below a cut node, which add up to its released count.
 
         `domain` has the path down to the node and all below it, `counts` their confidential counts.
-        The node comes first in what is drawn.
+        The node comes first in what is drawn. None if the part refuses the top's draw, so that all
+        counts are to be drawn anew.
         """
 
 

@@ -56,9 +56,11 @@ def method_of(plan: Plan) -> PartMethod:
 
 def draw_part(
     law: PartLaw, domain: Tree, counts: IntArray, node: CutNode, given: FromTop, rng: Randomness
-) -> DrawnPart:
-    """Draw the counts below a cut node; `PartMethod` describes `domain` and `counts`."""
+) -> DrawnPart | None:
+    """Draw the counts below a cut node, see `PartMethod`."""
     below = method_of(law.plan).draw_below(law, domain, counts, node, given, rng)
+    if below is None:
+        return None
     own = _columns_by_table(below, with_truth=law.with_truth)
     lines = {
         table: files.csv_lines(

@@ -44,5 +44,8 @@ class PartSource(Protocol):
 
     def write(
         self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]
-    ) -> list[PartFacts]:
-        """Draw the parts below some nodes, given the top's draw, and write all tables."""
+    ) -> list[PartFacts] | None:
+        """Draw the parts below some nodes, given the top's draw, and write all tables.
+
+        None if a part refuses the top's draw, see `PartMethod`.
+        """

@@ -34,6 +34,7 @@ from congenial.randomness import derived_key, fresh_key
 from congenial.releases.making.drawn_files import (
     COUNTS,
     ORDERS,
+    REFUSED,
     RESULTS,
     Drawing,
     PartOrder,
@@ -153,6 +154,7 @@ class RowsInSpark:
     stage: Stage
     keyed = True
     asked: int = 0  # How often messages were asked for.
+    drawn: int = 0  # How often the top was drawn.
     # The file of each part's counts and the number of its node's children, by the node's path.
     found: dict[NodePath, tuple[str, int]] = field(default_factory=dict, repr=False)
 
@@ -211,7 +213,8 @@ class RowsInSpark:
     def shapes(self, nodes: Sequence[CutNode]) -> list[PartShape]:
         """Return the shape of the part below each node."""
         orders = (PartOrder(node, self._file(node)) for node in nodes)
-        return list(self._done(Shaping(self.stage), orders, len(nodes), "looking at"))
+        step = Shaping(self.stage)
+        return list(_read_all(step, self._done(step, orders, len(nodes), "looking at")))
 
     def messages(
         self, law: PartLaw, nodes: Sequence[CutNode], outsides: Sequence[Outside]
@@ -223,7 +226,7 @@ class RowsInSpark:
             for node, outside in zip(nodes, outsides, strict=True)
         )
         step = Sending(self.stage, law, self.asked)
-        return list(self._done(step, orders, len(nodes), "preparing"))
+        return list(_read_all(step, self._done(step, orders, len(nodes), "preparing")))
 
     def measure(self, parts: MeasuredParts) -> None:
         """Measure nothing: `release` refuses imaging in Spark."""
@@ -231,8 +234,12 @@ class RowsInSpark:
 
     def write(
         self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]
-    ) -> list[PartFacts]:
-        """Draw all parts in Spark; then join their files, if each was drawn in one way only."""
+    ) -> list[PartFacts] | None:
+        """Draw all parts in Spark; then join their files, if each was drawn in one way only.
+
+        None if a part refuses the top's draw.
+        """
+        self.drawn += 1
         master = fresh_key(self.order.randomness)
         orders = (
             PartOrder(
@@ -246,13 +253,16 @@ class RowsInSpark:
                 zip(nodes, given, lines_above(law, top), strict=True)
             )
         )
-        step, facts = Drawing(self.stage, law, self.order.randomness.private), []
+        step = Drawing(self.stage, law, self.order.randomness.private, self.drawn)
+        digests, facts = self._done(step, orders, len(nodes), "drawing"), list[PartFacts]()
+        if REFUSED in digests:
+            return None
         with ExitStack() as stack:
             tables = {
                 table: stack.enter_context(joining(self.order.place, table, columns))
                 for table, columns in tables_of(law, top).items()
             }
-            for part in self._done(step, orders, len(nodes), "drawing"):
+            for part in _read_all(step, digests):
                 for table, append in tables.items():
                     append(part.tables[table])
                 facts.append(part.facts)
@@ -264,8 +274,8 @@ class RowsInSpark:
 
     def _done(
         self, step: _Reading[T], orders: Iterable[PartOrder], parts: int, doing: str
-    ) -> Iterator[T]:
-        """Do a step of the work on all parts in Spark; yield the results, in order."""
+    ) -> list[str]:
+        """Do a step of the work on all parts in Spark; return the digest of each result."""
         self.stage.write_orders(orders)
         self.order.notify(f"{doing} {parts:,} parts in Spark")
         version = __version__
@@ -277,10 +287,12 @@ class RowsInSpark:
 
         numbers = self.spark.range(0, parts, 1, parts)
         found = _tried(lambda: numbers.mapInArrow(task, _DONE).toArrow(), "draw the parts")
-        for number, digest in enumerate(
-            committed(found.to_pylist(), self.stage.attempts(step.name), parts)
-        ):
-            yield step.read(number, digest)
+        return committed(found.to_pylist(), self.stage.attempts(step.name), parts)
+
+
+def _read_all(step: _Reading[T], digests: Sequence[str]) -> Iterator[T]:
+    """Yield the results of a step, in order."""
+    return (step.read(number, digest) for number, digest in enumerate(digests))
 
 
 def done_on_worker(step: PartStep, version: str, number: int) -> Any:

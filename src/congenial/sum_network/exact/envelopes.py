@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -27,13 +28,19 @@ from congenial.sum_network.tables import (
     without_bounds,
 )
 from congenial.sum_network.truncation import Messages, stretches
-from congenial.sum_network.weights import SharedUnary, composable
-from congenial.sum_network.windows import Placement, place_classes, surroundings, windows
+from congenial.sum_network.weights import PartMessage, SharedUnary, composable
+from congenial.sum_network.windows import (
+    Placement,
+    place_classes,
+    place_received,
+    surroundings,
+    windows,
+)
 from congenial.types import FloatArray, IntArray
 
-# Probability that windows aim to leave to values beyond them, and the most that is accepted.
-# Such a draw takes decimals, and more time.
-_CUT, _MOST_BEYOND = 3e-7, 2e-5
+# Probability that windows aim to leave to values beyond them; such a draw takes decimals, and more
+# time. And the multiple of it that is accepted.
+AIM, _MOST = 3e-7, 64.0
 # Relative error of transforms; what they exceed the exact sums by, a draw must reject.
 _TOLERANCE = 1e-9
 # Factor from one try of windows to the next, and what each missing decade adds to it; most tries.
@@ -43,6 +50,12 @@ _STEPS = 2.0**52
 _FEWEST_BITS = 2.0**12
 # Least entry at the top: choices of smaller entries are doubtful (`kernels.network.descend`).
 _LEAST_TOP = 2.0**-600
+_NARROW = (
+    "no windows of the exact sampler hold nearly all noise; use noise scales that differ less, or "
+    "fewer queries without noise."
+)
+
+Adapt = Callable[[Network], Network]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +70,7 @@ class Envelopes(DrawnTables):
     beyond: FloatArray  # shape (c,): At least the sum of the tails of a root; 0 for others.
     raised: FloatArray  # shape (2,): See `kernels.network.envelopes.fill_envelopes`.
     rare: float  # About the probability that a draw has a value beyond a window.
+    message: PartMessage | None = None  # Of the class that the network sends on.
 
 
 def fill_envelopes(compiled: Compiled) -> Envelopes:
@@ -65,51 +79,107 @@ def fill_envelopes(compiled: Compiled) -> Envelopes:
     Raises InfeasibleError if no value satisfies all the sums, UnsupportedError if the tables would
     not fit in memory or would take too long, NumericalError if no windows are wide enough.
     """
-    forest, weights = compiled.forest, compiled.weights
+    found = fill_tilted(compiled.forest, compiled.weights, compiled.theta)
+    return replace(found, freed=compiled.freed)
+
+
+def fill_tilted(
+    forest: SumForest,
+    weights: SharedUnary,
+    theta: FloatArray,
+    aim: float = AIM,
+    adapt: Adapt = split_directly,
+) -> Envelopes:
+    """Fill envelopes with multipliers near `theta`; see `fill_in_windows`."""
     try:
-        found = _widened(forest, weights, _in_steps(compiled.theta))
+        return fill_in_windows(forest, weights, in_steps(theta), aim, adapt)
     except NumericalError:
         # multipliers from moments stop short where noise is far narrower than one count
         rows = forest_rows(forest)
         if rows is None:
             raise
         *_, theta = interior_tilts(rows, weights.each)
-        found = _widened(forest, weights, _in_steps(theta))
-    return replace(found, freed=compiled.freed)
+        return fill_in_windows(forest, weights, in_steps(theta), aim, adapt)
 
 
-def _widened(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> Envelopes:
-    """Fill the envelopes in windows that are wide enough."""
+def fill_in_windows(
+    forest: SumForest, weights: SharedUnary, theta: FloatArray, aim: float, adapt: Adapt
+) -> Envelopes:
+    """Fill envelopes in windows that are wide enough.
+
+    All sums of multipliers must be exact. Windows aim to leave a probability of `aim` to values
+    beyond them. `adapt` changes the network before it is used.
+    """
     ways = composable(weights.unary)
     for attempt in range(24):
-        far = far_bounds(forest, weights, theta, attempt, _CUT)
+        far = far_bounds(forest, weights, theta, attempt, aim)
         bounded = without_bounds(weights, far)
         every = np.resize(ways, bounded.unary.kind.size)
-        network = split_directly(compile_network(forest, bounded, theta, every, reused=True))
+        network = adapt(compile_network(forest, bounded, theta, every, reused=True))
         fits = partial(bounds_out_of_reach, network.slot_class, weights, far)
-        place, generous = place_classes(network), 1.0
-        asked = min(placed(network.links) * _CUT, 0.5)
-        for margin in range(1, _TRIES + 1):
-            lo, hi = windows(network, place, cut=asked, generous=generous, margin=margin)
-            if not fits(lo, hi):
-                break
-            found = _fill(network, place, (lo, hi), weights)
-            if found is not None and found.rare <= _MOST_BEYOND:
-                return found
-            decades = np.log10(found.rare / _MOST_BEYOND) if found is not None else _MOST_DECADES
-            generous *= _WIDER + _FASTER * min(decades, _MOST_DECADES)
-        else:
-            raise NumericalError(
-                "no windows of the exact sampler hold nearly all noise; use noise scales that "
-                "differ less, or fewer queries without noise."
-            )
+        place = place_classes(network)
+        found = _widened(network, place, weights, aim, fits)
+        if found is not None:
+            return _sending(found, forest, theta, place)
     raise NumericalError(
         "some bounds are too far from the noise to be computed with; leave out bounds that the "
         "counts cannot reach."
     )
 
 
-def _in_steps(theta: FloatArray) -> FloatArray:
+def _widened(
+    network: Network,
+    place: Placement,
+    weights: SharedUnary,
+    aim: float,
+    fits: Callable[[IntArray, IntArray], bool],
+) -> Envelopes | None:
+    """Fill envelopes in windows that are wide enough; None once windows do not fit."""
+    generous, last, inside = 1.0, np.inf, place_received(network, place)
+    asked, most = min(placed(network.links) * aim, 0.5), _MOST * aim
+    for margin in range(1, _TRIES + 1):
+        lo, hi = windows(network, inside, cut=asked, generous=generous, margin=margin)
+        if not fits(lo, hi):
+            return None
+        _take_windows(network, lo, hi)
+        found = _fill(network, place, (lo, hi), weights)
+        rare = most * 10.0**_MOST_DECADES if found is None else found.rare
+        if found is not None and rare <= most:
+            return found
+        if network.received and rare > 0.5 * last:
+            break  # it is the windows of messages that are too narrow
+        last = rare
+        generous *= _WIDER + _FASTER * min(np.log10(rare / most), _MOST_DECADES)
+    raise NumericalError(_NARROW)
+
+
+def _take_windows(network: Network, lo: IntArray, hi: IntArray) -> None:
+    """Give each class that has a message as its weight the window of the message."""
+    for c, given in network.received.items():
+        if lo[c] <= hi[c]:
+            if not given.lo <= lo[c] <= hi[c] <= given.hi:
+                raise NumericalError(_NARROW)  # no value fits the windows of all messages
+            lo[c], hi[c] = given.lo, given.hi
+
+
+def _sending(found: Envelopes, forest: SumForest, theta: FloatArray, place: Placement) -> Envelopes:
+    """Return envelopes with the message of the class that the network sends on, if there is one."""
+    network = found.network
+    if not network.sent.size:
+        return found
+    c = int(network.sent[0])
+    table = found.of_class(c).copy()
+    placed = np.array([column[c] for column in place])
+    # those of the table, since a Gaussian law may be far off where weights press against bounds
+    x, law = np.arange(table.size), table / table.sum()
+    middle = float(law @ x)
+    placed[:2] = float(found.lo[c]) + middle, float(law @ (x - middle) ** 2)
+    of_sum = float(theta[forest.owner == 0][0])
+    message = PartMessage(int(found.lo[c]), table, found.tails[c].copy(), of_sum, placed)
+    return replace(found, message=message)
+
+
+def in_steps(theta: FloatArray) -> FloatArray:
     """Round multipliers to multiples of one step, so that sums of them are exact."""
     most = max(_FEWEST_BITS, 2.0 * float(np.abs(theta).max(initial=0.0)))
     step = 2.0 ** np.ceil(np.log2(most)) / _STEPS
@@ -143,15 +213,20 @@ def _fill(
     v, products = np.maximum(network.variable, 0), network.products(width)
     unary = network.unary.at(v)
     wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, NARROW * width))
+    alone = np.union1d(wide, list(network.received)).astype(np.int64)
+    of_transforms = set(wide.tolist())
     law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
     support = place.support_lo, place.support_hi
     posterior = _posterior(network, place)
     of = support, posterior, into.windows
     filled = FilledTables(into.table, into.factor, into.log_scale)
     own = filled, Enveloped(tails, rise, raised)
-    for begin, c in stretches(products, wide.astype(np.int64)):
+    for begin, c in stretches(products, alone):
         kernels.fill_envelopes(begin, c, network.classes, law, *of, *own)
-        if c == count or not width[c]:
+        if c in network.received:
+            given = network.received[c]
+            into.of_class(c)[:], tails[c] = given.table, given.tails
+        if c not in of_transforms:
             continue
         a, b = network.left[c], network.right[c]
         ta = into.of_class(a)
@@ -167,7 +242,8 @@ def _fill(
     for i in (0, 2):
         edge, ratio = tails[roots, i], tails[roots, i + 1]
         falls = (ratio < 1.0) & (edge < np.inf)
-        mass = edge * ratio / np.where(falls, 1.0 - ratio, 1.0)
+        with np.errstate(over="ignore"):  # windows far from the noise are refused
+            mass = edge * ratio / np.where(falls, 1.0 - ratio, 1.0)
         beyond[roots] += np.where(edge == 0.0, 0.0, np.where(falls, mass, np.inf)) * (1.0 + 1e-6)
     rare = float(rise @ uses)
     for c in network.roots.tolist():

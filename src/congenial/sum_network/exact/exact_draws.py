@@ -29,6 +29,19 @@ def sample(
     return draws.sample(of, rows, rng, first=first, threads=threads, opened=Acceptance(of))
 
 
+def attempt(
+    of: Envelopes, roots: IntArray, rng: Randomness, *, first: int | None = None
+) -> tuple[BoolArray, IntArray]:
+    """Try to draw the variables of a network that sends a message, given those of variable 0.
+
+    The network that received the message has drawn `roots`, shape (rows,). Each attempt is made
+    once. If it is refused, the draw of the other network is void, too.
+
+    Returns which attempts are accepted, shape (rows,), and the variables of these, (accepted, n).
+    """
+    return draws.attempt(of, roots, rng, first=first, opened=Acceptance(of))
+
+
 @dataclass(frozen=True, eq=False)
 class Acceptance:
     """Choices and draws that the kernel leaves open; see `draws.Opened`."""

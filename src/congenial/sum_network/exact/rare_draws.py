@@ -173,17 +173,22 @@ def share(of: Envelopes, values: IntArray, rare: Mapping[int, Chosen]) -> Probab
     """Return the weight of a draw over that of the envelopes that led to it, at most 1.
 
     `values` (places,) are those after the last choice, and `rare` has the choices beyond windows,
-    by operation.
+    by operation. What lies above a message that is sent on, or below one that is received, belongs
+    to other networks.
     """
     chosen, seen = Counter[tuple[int, ...]](), Counter[tuple[int, int]]()
     beyond = list[tuple[tuple[int, ...], Chosen]]()
+    if of.network.sent.size:
+        given = int(of.network.sign[of.network.slot_class[0]]) * int(values[0])
+        seen.update(_parts(of, int(of.network.sent[0]), given))
+    else:
+        seen.update(each for c in of.network.fixed.tolist() for each in _parts(of, c, 0))
     for i, *key in _choices(of, values):
         if i in rare:
             beyond.append((tuple(key), rare[i]))
         else:
             chosen[tuple(key)] += 1
         seen.update(_below(of, *key))
-    seen.update(each for c in of.network.fixed.tolist() for each in _parts(of, c, 0))
 
     def probability(level: int) -> Enclosure:
         with precision(level):
@@ -206,7 +211,7 @@ def _choices(of: Envelopes, values: IntArray) -> Iterator[tuple[int, ...]]:
     """
     at = values.tolist()
     columns = (column.tolist() for column in of.network.program)
-    program = list(enumerate(zip(*columns, strict=True)))
+    program = list(enumerate(zip(*columns, strict=True)))[of.network.begin :]
     for i, (op, first, second, third, c) in reversed(program):
         if op == descend.ROOT:
             yield i, c, at[first]
@@ -230,7 +235,7 @@ def _parts(of: Envelopes, c: int, x: int) -> Iterator[tuple[int, int]]:
     network, open_parts = of.network, [(c, x)]
     while open_parts:
         c, x = open_parts.pop()
-        if network.ctype[c] == MERGE:  # its own choice settles it
+        if network.ctype[c] == MERGE or c in network.received:  # its own choice settles it
             continue
         yield c, x
         if network.ctype[c] == PRODUCT:

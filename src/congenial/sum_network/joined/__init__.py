@@ -1,7 +1,7 @@
 """A tree of sums that is cut into a top and parts, whose tables are never in memory together.
 
 `join` fills the tables of each part, keeps the message of the sum below its root, and fills the
-tables of the top, in which messages are weights. Draws begin in the top; `draw_part` fills the
+tables of the top, in which messages are weights. Draws begin in the top; `attempt_part` fills the
 tables of a part again and draws what is below its root. `SplitSums` does all of it for a `Tree`.
 """
 
@@ -13,7 +13,7 @@ from congenial.namespaces import offer
 
 if TYPE_CHECKING:
     from congenial.sum_network.joined.part_messages import CHANGED as CHANGED
-    from congenial.sum_network.joined.part_messages import draw_part as draw_part
+    from congenial.sum_network.joined.part_messages import attempt_part as attempt_part
     from congenial.sum_network.joined.part_messages import message_of as message_of
     from congenial.sum_network.joined.part_tables import Outside as Outside
     from congenial.sum_network.joined.part_tables import PartSums as PartSums
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.weights import PartMessage as PartMessage
 
 _HOME = {
-    "sum_network.joined.part_messages": "CHANGED draw_part message_of",
+    "sum_network.joined.part_messages": "CHANGED attempt_part message_of",
     "sum_network.joined.part_tables": "Outside PartSums",
     "sum_network.joined.split_sums": "SplitSums",
     "sum_network.joined.top_tables": "Joined join",

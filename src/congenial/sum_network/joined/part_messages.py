@@ -14,7 +14,8 @@ import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.randomness import Randomness
-from congenial.sum_network.draws import sample
+from congenial.sum_network.exact.envelopes import Envelopes
+from congenial.sum_network.exact.exact_draws import attempt
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.joined.part_tables import (
     Outside,
@@ -25,14 +26,13 @@ from congenial.sum_network.joined.part_tables import (
     surrounded,
 )
 from congenial.sum_network.joined.top_tables import Joined, join
-from congenial.sum_network.tables import Tables
 from congenial.sum_network.weights import PartMessage, SharedUnary
-from congenial.types import IntArray
+from congenial.types import BoolArray, IntArray
 
 CHANGED = "the counts of a part changed between its message and its draw."
 # Most entries of the tables of a part that are filled at once, at 10 bytes.
 _ROOM = 1 << 25
-# Share of what the windows of a part may lose that those of the parts below it aim at.
+# Share of what the windows of a part leave to values beyond them: that of the parts below it.
 _BELOW = 0.1
 
 
@@ -42,24 +42,32 @@ def message_of(part: PartSums, outside: Outside) -> PartMessage:
     return _filled(part, outside).message if place is None else place
 
 
-def draw_part(
+def attempt_part(
     part: PartSums, sent: PartMessage, outside: Outside, roots: IntArray, rng: Randomness
-) -> IntArray:
-    """Draw the values of a part given those of its root; int64, shape (rows, variables).
+) -> tuple[BoolArray, IntArray]:
+    """Try once to draw the values of a part given those of its root, see `exact.attempt`.
 
-    `roots`, shape (rows,), comes from the top that has received the message `sent`. Raises
+    `roots`, shape (rows,), comes from the top that has received the message `sent`. If an attempt
+    is refused, the draw of the top is void.
+
+    Returns which attempts are accepted, shape (rows,), and the values of these. Raises
     NumericalError if the part's counts are no longer those of the message.
     """
     filled = _filled(part, outside)
     if not filled.message.same_as(sent):
         raise NumericalError(CHANGED)
-    out = np.empty((roots.size, part.forest.n), dtype=np.int64)
     top = filled.top
-    out[:, top] = sample(filled.tables, roots.size, rng, first=top.size, roots=roots)
+    accepted, values = attempt(filled.tables, roots, rng, first=top.size)
+    if not filled.below:
+        return accepted, values
+    out = np.empty((values.shape[0], part.forest.n), dtype=np.int64)
+    out[:, top] = values
     for below, message, around in filled.below:
         given = np.ascontiguousarray(out[:, below.variables[0]])
-        out[:, below.variables] = draw_part(below.sums, message, around, given, rng)
-    return out
+        kept, values = attempt_part(below.sums, message, around, given, rng)
+        accepted[accepted], out = kept, out[kept]
+        out[:, below.variables] = values
+    return accepted, out
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +82,7 @@ class _Below:
 class _Filled:
     """The tables of a part, or those of its top and what the parts below it have sent."""
 
-    tables: Tables
+    tables: Envelopes
     message: PartMessage
     top: IntArray  # The variables that are drawn from the tables, the root first.
     below: Sequence[tuple[_Below, PartMessage, Outside]] = ()
@@ -105,8 +113,8 @@ def _joined(part: PartSums, outside: Outside, below: Sequence[_Below]) -> _Fille
     def messages_of(outsides: Sequence[Outside]) -> list[PartMessage]:
         return [message_of(one.sums, at) for one, at in zip(below, outsides, strict=True)]
 
-    share = _BELOW * outside.share
-    found: Joined = join(*top, cut, messages_of, part.limit, sending(outside), share)
+    aim = outside.beyond * part.share
+    found: Joined = join(*top, cut, messages_of, aim, _BELOW * outside.beyond, sending())
     return _Filled(
         found.tables,
         _sent(found.tables),
@@ -115,7 +123,7 @@ def _joined(part: PartSums, outside: Outside, below: Sequence[_Below]) -> _Fille
     )
 
 
-def _sent(tables: Tables) -> PartMessage:
+def _sent(tables: Envelopes) -> PartMessage:
     """Return the message of tables that send one."""
     if tables.message is None:
         raise AssertionError("a part sends a message")
@@ -135,16 +143,16 @@ def _parts_below(part: PartSums) -> list[_Below]:
     own[forest.owner] = True
     order = np.argsort(child, kind="stable")
     begins = np.flatnonzero(np.diff(child[order], prepend=-2))
-    found = []
+    taken = list[tuple[IntArray, tuple[SumForest, SharedUnary]]]()
     for at in np.split(order, begins[1:]):
         c = int(child[at[0]])
         if c < 0 or not own[c]:
             continue
         variables = np.append(c, at[at != c])
         sums = np.flatnonzero(np.isin(forest.owner, at))
-        limit = part.limit * at.size / forest.n
-        found.append(_Below(PartSums(*_taken(forest, weights, variables, sums), limit), variables))
-    return found
+        taken.append((variables, _taken(forest, weights, variables, sums)))
+    share = part.share / max(len(taken), 1)
+    return [_Below(PartSums(*sums, share), variables) for variables, sums in taken]
 
 
 def _taken(

@@ -1,7 +1,4 @@
-"""Tables of a part of a tree of sums, and the message that it sends.
-
-Why the error bound of the whole holds, see `top_tables`.
-"""
+"""Envelopes of a part of a tree of sums, and the message that it sends."""
 
 from __future__ import annotations
 
@@ -10,13 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from congenial.errors import NumericalError, UnsupportedError
+from congenial.errors import UnsupportedError
 from congenial.kernels.numerics import laws
 from congenial.sum_network import families
-from congenial.sum_network.ceiling import forest_rows, interior_tilts
+from congenial.sum_network.exact.envelopes import Envelopes, fill_tilted
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.network import Network
-from congenial.sum_network.tables import Tables, fill_noise
 from congenial.sum_network.weights import PartMessage, SharedUnary, Unary
 from congenial.sum_network.windows import check_feasible_sums, is_proper, tilts
 from congenial.types import FloatArray
@@ -34,8 +30,7 @@ class PartSums:
 
     forest: SumForest
     weights: SharedUnary
-    # Total variation that the draws of the part may cost, of the limit for the whole tree.
-    limit: float
+    share: float  # Of what windows of all parts leave to values beyond them: that of this part.
 
 
 @dataclass(frozen=True)
@@ -47,44 +42,28 @@ class Outside:
 
     mean: float
     variance: float  # Infinite if there is nothing outside; nan if nothing is known about it yet.
-    share: float  # Of the error that is left besides rounding: what windows may lose.
+    beyond: float  # Probability that windows of all parts aim to leave to values beyond them.
     # Whether a part that can tell the place of its message without tables is asked for it alone.
     place_only: bool = False
 
 
-def fill_part(part: PartSums, outside: Outside, room: int | None = None) -> Tables:
-    """Fill the tables of a part; the message that it sends comes with them.
+def fill_part(part: PartSums, outside: Outside, room: int | None = None) -> Envelopes:
+    """Fill the envelopes of a part; the message that it sends comes with them.
 
     Raises UnsupportedError if they have more than `room` entries.
     """
     forest, weights, wide = surrounded(part, outside)
     theta = families.settled(forest, weights).tilt if wide else tilts(forest, weights)
-    limit, adapt = part.limit, sending(outside, room)
-    try:
-        tables = fill_noise(forest, weights, theta, limit, drawn=True, adapt=adapt)
-    except NumericalError:
-        rows = forest_rows(forest)  # as `filling.fill`
-        if rows is None:
-            raise
-        *_, theta = interior_tilts(rows, weights.each)
-        tables = fill_noise(forest, weights, theta, limit, drawn=True, adapt=adapt)
-    return tilted(tables, forest, theta)
+    aim = outside.beyond * part.share
+    return fill_tilted(forest, weights, theta, aim, sending(room))
 
 
-def tilted(tables: Tables, forest: SumForest, theta: FloatArray) -> Tables:
-    """Return the tables; their message, if they send one, has the multiplier of its sum."""
-    if tables.message is None:
-        return tables
-    tilt = float(theta[_below_root(forest)])
-    return replace(tables, message=replace(tables.message, theta=tilt))
-
-
-def sending(outside: Outside, room: int | None = None) -> Callable[[Network], Network]:
+def sending(room: int | None = None) -> Callable[[Network], Network]:
     """Return what makes a network send the message of the sum below variable 0."""
 
     def adapt(network: Network) -> Network:
         of_sum = network.right[network.slot_class[:1]]
-        return replace(network, sent=of_sum, share=outside.share, room=room)
+        return replace(network, sent=of_sum, room=room)
 
     return adapt
 
@@ -111,18 +90,13 @@ def place_of(part: PartSums, outside: Outside) -> PartMessage | None:
     forest, weights, wide = surrounded(part, outside)
     if not wide:
         return None
-    found, at = families.settled(forest, weights), _below_root(forest)
+    found, at = families.settled(forest, weights), int(np.flatnonzero(forest.owner == 0)[0])
     mean, variance = (float(moment[at]) for moment in found.of_sum)
     leaf = np.ones(part.forest.n, dtype=np.bool_)
     leaf[part.forest.owner] = False
     least = float(part.weights.unary.lo[part.weights.code[leaf]].sum())
     place = np.array([mean, variance, least, np.inf, np.inf, np.inf])
-    return PartMessage(0, np.empty(0), np.empty(0), 0.0, float(found.tilt[at]), place, 0.0)
-
-
-def _below_root(forest: SumForest) -> int:
-    """Return the number of the sum below variable 0."""
-    return int(np.flatnonzero(forest.owner == 0)[0])
+    return PartMessage(0, np.empty(0), np.zeros(4), float(found.tilt[at]), place)
 
 
 def _guessed(part: PartSums, outside: Outside) -> Outside:

@@ -10,13 +10,13 @@ import numpy as np
 
 from congenial.domain.tree import Tree, TreeSplit
 from congenial.randomness import Randomness
-from congenial.sum_network.draws import sample
+from congenial.sum_network.exact.exact_draws import sample
 from congenial.sum_network.forest import of_tree
-from congenial.sum_network.joined.part_messages import draw_part, message_of
+from congenial.sum_network.joined.part_messages import attempt_part, message_of
 from congenial.sum_network.joined.part_tables import PartSums
 from congenial.sum_network.joined.top_tables import Joined, join
 from congenial.sum_network.weights import SharedUnary
-from congenial.types import IntArray
+from congenial.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +30,10 @@ class SplitSums:
     split : TreeSplit
     weights_of : callable
         Given nodes of the whole tree, shape (k,), and these nodes as a tree, returns their weights.
-    limit : float
-        Total variation that a draw of the whole tree may cost.
     """
 
     split: TreeSplit
     weights_of: Callable[[IntArray, Tree], SharedUnary]
-    limit: float
 
     @cached_property
     def joined(self) -> Joined:
@@ -52,28 +49,41 @@ class SplitSums:
             lambda outsides: [
                 message_of(self.part(number), outside) for number, outside in enumerate(outsides)
             ],
-            self.limit,
         )
 
     def part(self, number: int) -> PartSums:
         """Return the sums and weights of one part."""
         part = self.split.part(number)
-        per_count = self.limit / len(self.split.tree)
         weights = self.weights_of(part.nodes, part.tree)
-        return PartSums(of_tree(part.tree), weights, per_count * len(part.tree))
+        return PartSums(of_tree(part.tree), weights, 1.0 / self.split.roots.size)
 
     def draw(self, rows: int, rng: Randomness) -> IntArray:
         """Draw the values of all nodes, independently; int64, shape (rows, n).
 
         Raises NumericalError if the weights of a part are no longer those of its message.
         """
+        out, left = np.empty((rows, len(self.split.tree)), dtype=np.int64), np.arange(rows)
+        while left.size:
+            left = left[~self._attempt(out, left, rng)]
+        return out
+
+    def _attempt(self, out: IntArray, rows: IntArray, rng: Randomness) -> BoolArray:
+        """Try once to draw some rows of `out`; return which of them are accepted.
+
+        A row that any part refuses is drawn anew from the top: else values that the messages of
+        parts overstate would be too likely.
+        """
         split, joined = self.split, self.joined
-        out = np.empty((rows, len(split.tree)), dtype=np.int64)
-        above = sample(joined.tables, rows, rng, first=len(split.top))
-        out[:, split.nodes] = above
+        accepted = np.ones(rows.size, dtype=np.bool_)
+        above = sample(joined.tables, rows.size, rng, first=len(split.top))
+        out[rows[:, None], split.nodes] = above
         received = zip(split.roots.tolist(), joined.messages, joined.outsides, strict=True)
         for number, (root, sent, outside) in enumerate(received):
-            roots = np.ascontiguousarray(above[:, root])
+            given = np.ascontiguousarray(above[accepted, root])
             nodes = split.part(number).nodes
-            out[:, nodes] = draw_part(self.part(number), sent, outside, roots, rng)
-        return out
+            kept, values = attempt_part(self.part(number), sent, outside, given, rng)
+            accepted[accepted] = kept
+            if not accepted.any():
+                break
+            out[rows[accepted][:, None], nodes] = values
+        return accepted

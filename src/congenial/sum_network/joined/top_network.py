@@ -135,14 +135,14 @@ class Top:
                 break
         return found
 
-    def around(self, saddle: Saddle, share: float) -> list[Outside]:
+    def around(self, saddle: Saddle, beyond: float) -> list[Outside]:
         """Return what stands for the rest of the tree at each cut variable, given multipliers."""
-        beyond, (mean, _) = saddle.beyond(), saddle.settled.of_variable
+        variance, (mean, _) = saddle.beyond(), saddle.settled.of_variable
         tilt, cut = self.tilts_of(saddle.settled.tilt), self.cut
         own = np.array([max(one.place[1], _NARROW) for one in self.messages])
-        wide = np.where(self.forest.above[cut] >= 0, np.minimum(beyond[cut], _FLAT * own), np.inf)
+        wide = np.where(self.forest.above[cut] >= 0, np.minimum(variance[cut], _FLAT * own), np.inf)
         columns = mean[cut].tolist(), tilt.tolist(), wide.tolist()
-        return [_outside(*at, share) for at in zip(*columns, strict=True)]
+        return [_outside(*at, beyond) for at in zip(*columns, strict=True)]
 
     @property
     def _free(self) -> IntArray:
@@ -155,7 +155,7 @@ class Top:
         above = self.forest.above[self.cut]
         return np.where(above >= 0, theta[above], 0.0)
 
-    def outsides(self, theta: FloatArray, share: float) -> list[Outside]:
+    def outsides(self, theta: FloatArray, beyond: float) -> list[Outside]:
         """Return what stands for the rest of the tree at each cut variable, given multipliers."""
         network = compile_network(self.forest, self.near, theta)
         place = place_classes(network)
@@ -163,13 +163,13 @@ class Top:
         found = []
         for v, slope in zip(self.cut.tolist(), self.tilts_of(theta).tolist(), strict=True):
             c = network.slot_class[v]
-            own, beyond = max(float(place.var[c]), _LEAST), float(variance[c])
-            if beyond < _WIDE:
+            own, rest = max(float(place.var[c]), _LEAST), float(variance[c])
+            if rest < _WIDE:
                 # the multiplier above has tilted both sides
                 tilt = slope + float(mid[c] - place.mean[c]) / own
-                found.append(_outside(float(mid[c]), tilt, beyond, share))
+                found.append(_outside(float(mid[c]), tilt, rest, beyond))
             else:
-                found.append(Outside(0.0, np.inf, share))
+                found.append(Outside(0.0, np.inf, beyond))
         return found
 
 
@@ -177,12 +177,12 @@ def _columns(unary: Unary) -> tuple[IntArray, FloatArray, FloatArray, FloatArray
     return unary.kind, unary.scale, unary.center, unary.lo, unary.hi
 
 
-def _outside(mean: float, tilt: float, variance: float, share: float) -> Outside:
+def _outside(mean: float, tilt: float, variance: float, beyond: float) -> Outside:
     """Return a Gaussian law whose logarithm has the slope `tilt` at `mean`."""
     if not variance < _WIDE:  # there is nothing outside
-        return Outside(0.0, np.inf, share)
+        return Outside(0.0, np.inf, beyond)
     variance = max(variance, _NARROW)
-    return Outside(mean + tilt * variance, variance, share)
+    return Outside(mean + tilt * variance, variance, beyond)
 
 
 def _with_tables(
