@@ -235,15 +235,6 @@ class _Reading:
     lines: dict[str, int] = field(default_factory=dict)
 
     @property
-    def _error(self) -> float:
-        """Numerical error of a draw."""
-        if self.cut.plan.method.name != "conditioning":
-            return 0.0
-        from congenial.sum_network import error_limit
-
-        return error_limit(self.tables[files.TABLE].rows)
-
-    @property
     def scales(self) -> FloatArray:
         """Scale of the noise of each level from the cut on."""
         return level_scales(self.model)[self.cut.depth :]
@@ -339,7 +330,7 @@ class _Reading:
             compared[0],
             compared[1] if len(compared) > 1 else None,
             reduce(add, found),
-            self._error,
+            0.0,  # draws in parts have no numerical error
             of_all(self.specification, self.top, facts, worst),
             StatedAccuracy(plan.accuracy.confidence, known.basis, levels, ()),
             tuple(checks),
