@@ -13,6 +13,7 @@ import numpy.typing as npt
 from congenial import sum_network
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
 from congenial.conditioning.laws.conditional import PlotsMarginals
+from congenial.conditioning.laws.draw_routes import fill_draws
 from congenial.conditioning.laws.questions import (
     checked_counts,
     checked_rows,
@@ -427,7 +428,7 @@ class Conditioned(PlotsMarginals):
     def _draws_of(self, counts: IntArray) -> Envelopes | families.FamilySums | SplitSums:
         """Fill tables for draws; part by part, if those of a large tree do not fit in memory."""
         try:
-            return exact.fill_draws(self._compiled(counts))
+            return fill_draws(self._compiled(counts))
         except (NumericalError, UnsupportedError) as error:
             refused = error.with_traceback(None)  # its frames hold tables
             refused.__context__ = None

@@ -10,12 +10,10 @@ if TYPE_CHECKING:
     from congenial.sum_network.exact.envelopes import Envelopes as Envelopes
     from congenial.sum_network.exact.envelopes import fill_envelopes as fill_envelopes
     from congenial.sum_network.exact.exact_draws import sample as sample
-    from congenial.sum_network.exact.routes import fill_draws as fill_draws
 
 _HOME = {
     "sum_network.exact.envelopes": "Envelopes fill_envelopes",
     "sum_network.exact.exact_draws": "sample",
-    "sum_network.exact.routes": "fill_draws",
 }
 
 __all__, __getattr__, __dir__ = offer(__name__, _HOME)

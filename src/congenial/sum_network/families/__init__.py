@@ -1,6 +1,7 @@
 """Sums of trees of bounded leaves under wide noise: one table for each family, and draws from them.
 
-`exact.fill_draws` chooses between these tables and those of all merges; `sample` draws from these.
+`conditioning.laws.draw_routes` chooses between these tables and those of all merges; `sample` draws
+from these.
 """
 
 from __future__ import annotations

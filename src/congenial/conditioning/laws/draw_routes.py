@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.sum_network.exact.envelopes import Envelopes, fill_envelopes
+from congenial.sum_network import Compiled
+from congenial.sum_network.exact import Envelopes, fill_envelopes
 from congenial.sum_network.families import FamilySums, are_wide, fill_families
-from congenial.sum_network.filling import Compiled
 
 
 def fill_draws(compiled: Compiled) -> Envelopes | FamilySums:
