@@ -84,3 +84,14 @@ def test_nothing_is_outside_a_root():
     top = Top.of(of_tree(tree), weights, np.array([0, 1]), [message(0.0, 9.0)] * 2)
     assert top.balanced(np.zeros(2)) is None
     assert all(np.isinf(one.variance) for one in top.around(top.settled(), 0.1))
+
+
+def test_messages_of_large_parts_are_balanced_wherever_their_multipliers_are():
+    # Deviations of 2,000 and tilts of half of the noise's decay: without their tilts, the laws lie a
+    # thousand deviations away, and steps of a few deviations ended far from the balance.
+    variances = 4e6 + 100.0 * np.arange(3)
+    sent = [message(30.0 * k, np.sqrt(v), -0.493) for k, v in enumerate(variances)]
+    saddle = top_of(sent, scale=6.0).settled()
+    mean, variance = saddle.settled.of_variable
+    assert abs(mean[CUT].sum()) < 0.7 * np.sqrt(variance[CUT].sum())
+    assert (np.abs(saddle.settled.of_sum[0][-3:] - mean[CUT]) < 0.7 * np.sqrt(variances)).all()

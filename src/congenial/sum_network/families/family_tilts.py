@@ -27,7 +27,7 @@ _LEAST = 1e-3
 # Largest step in one round: its product with the deviation of a member, which limits by how much
 # the variance changes. Factor by which a step that had to be shortened grows again.
 _STEP, _GROW = 3.0, 1.5
-# Moves below which a family of leaves keeps its tilt and its moments, in deviations.
+# Moves below which a family keeps its tilt and its moments, in deviations.
 _NEAR = 0.1
 # Scales of the lowest tilt that leaves begin with, and how often the range is halved.
 _WIDEST, _HALVES = 50.0, 40
@@ -79,12 +79,19 @@ def common_tilt(unary: Unary, number: IntArray) -> float:
     law = tuple(
         column[of] for column in (unary.kind, unary.scale, unary.center, unary.lo, unary.hi)
     )
-    low, high = -_WIDEST / float(unary.scale[of].min()), 1.0 / float(unary.scale[of].max())
     found = np.empty((2, of.size))
+
+    def exceeds(tilt: float) -> bool:
+        unary_laws.moments(*law, np.full(of.size, tilt), *found)
+        return bool(found[0] @ number[of] > 0.0)
+
+    low, high = -_WIDEST / float(unary.scale[of].min()), 1.0 / float(unary.scale[of].max())
+    if (law[0] == laws.GAUSSIAN).all():  # these have a law at every tilt, far from 0 too
+        reach = float((np.abs(unary.center[of]) / unary.scale[of] ** 2).max())
+        low, high = low - reach, high + reach
     for _ in range(_HALVES):
         middle = 0.5 * (low + high)
-        unary_laws.moments(*law, np.full(of.size, middle), *found)
-        if found[0] @ number[of] > 0.0:
+        if exceeds(middle):
             high = middle
         else:
             low = middle
@@ -125,7 +132,15 @@ class Rounds:
         self.levels = [np.flatnonzero(shape.depth == d) for d in depths]
         pairs = [shape.depth[shape.family] == d for d in depths]
         self.below = [(shape.family[at], shape.members[at], shape.times[at]) for at in pairs]
+        owned = np.full(n, -1)
+        owned[shape.owner[self.held]] = np.flatnonzero(self.held)
+        inner = [(family, owned[members]) for family, members, _ in self.below]
+        self.children = [(family[at >= 0], at[at >= 0]) for family, at in inner]
         self.pole = self._poles()
+        # tilts hardly change the variance of normal members, so steps need no limit
+        normal = (unary.kind == laws.GAUSSIAN)[shape.code[shape.members]] & lone
+        others = np.bincount(shape.family[~normal], minlength=m)
+        self.free = ~shape.of_leaves & (others == 0)
         # the last distance of each sum from its wanted mean, and the share of its steps
         self.last, self.damp = np.zeros(m), np.ones(m)
         # families whose moments are out of date, and moves of the tilt above since they were found
@@ -156,7 +171,7 @@ class Rounds:
         """
         v, before = self.shape.owner[of], self.theta
         self.theta = tilt.copy()
-        self.stale |= (before[self.over] != tilt[self.over]) & ~self.top
+        self.stale |= (before != tilt) | (before[self.over] != tilt[self.over]) & ~self.top
         self.pass_up()
         self.missed[v] += found[0] - self.mean[v]
         self.spread[v] *= np.clip(found[1] / np.maximum(self.variance[v], _LEAST), 0.1, 10.0)
@@ -191,9 +206,10 @@ class Rounds:
             found = np.empty((2, self.alone.size))
             unary_laws.moments(*self.law, self.theta[self.alone_in], *found)
             self.mean[self.alone], self.variance[self.alone] = found
-        for level, (family, members, times) in zip(
-            reversed(self.levels), reversed(self.below), strict=True
+        for level, (family, members, times), (above, child) in zip(
+            reversed(self.levels), reversed(self.below), reversed(self.children), strict=True
         ):
+            self.stale[above[self.stale[child]]] = True
             inner = level[~shape.of_leaves[level]]
             summed = [
                 np.bincount(family, times * x[members], m) for x in (self.mean, self.variance)
@@ -218,7 +234,7 @@ class Rounds:
 
         Distances are in deviations.
         """
-        of_leaves, wanted, moved = self.shape.of_leaves, self.mean.copy(), 0.0
+        wanted, moved = self.mean.copy(), 0.0
         change = np.zeros(self.theta.size)
         for of, (family, members, _) in zip(self.levels, self.below, strict=True):
             spread = np.sqrt(self.own_variance[of])
@@ -228,10 +244,10 @@ class Rounds:
             back, damp = off * self.last[of] < 0.0, self.damp[of]
             self.damp[of] = np.where(back, 0.5 * damp, np.minimum(_GROW * damp, 1.0))
             self.last[of] = off
-            most = _STEP * np.sqrt(self.shape.size[of])
+            most = np.where(self.free[of], np.inf, _STEP * np.sqrt(self.shape.size[of]))
             step = self.damp[of] * np.clip(off, -most, most) / spread
-            # families of leaves that are near are left as they are
-            step[of_leaves[of] & (np.abs(off) < _NEAR)] = 0.0
+            # families that are near are left as they are
+            step[np.abs(off) < _NEAR] = 0.0
             free = ~self.kept[of]
             wish = self.theta[of] + np.minimum(step, 0.5 * (self.pole[of] - self.theta[of]))
             over = np.where(self.top[of], 0.0, self.theta[self.over[of]] + change[self.over[of]])
@@ -246,5 +262,5 @@ class Rounds:
         above = np.where(self.top, 0.0, change[self.over])
         self.drift = np.where(self.stale, 0.0, self.drift) + above
         far = np.abs(self.drift) * np.sqrt(self.variance[self.owner]) > _NEAR
-        self.stale = ~of_leaves | (change != 0.0) | far
+        self.stale = (change != 0.0) | far
         return moved

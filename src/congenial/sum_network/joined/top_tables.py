@@ -32,8 +32,9 @@ _ROUNDS, _SETTLED, _PLACINGS = 12, 3, 24
 # Probability that windows aim to leave to values beyond them, and what those of parts aim at in
 # proportion to the round before.
 BEYOND, _LESS = 1e-5, 0.01
-# Change of the tilt of a part, times the deviation of its sum, below which places are settled.
-_STILL = 0.3
+# Change of the tilt of a part, times the deviation of its sum, below which places are settled; and
+# below which they are once changes hardly fall: parts state their own moments roughly.
+_STILL, _ROUGH = 0.3, 1.0
 
 MessagesOf = Callable[[Sequence[Outside]], Sequence[PartMessage]]
 
@@ -107,7 +108,7 @@ class _Whole(NamedTuple):
         """
         cut, beyond = self.cut, self.beyond
         outsides = [Outside(0.0, np.nan, beyond, place_only=True)] * cut.size
-        last = np.full(cut.size, np.nan)
+        last, before = np.full(cut.size, np.inf), np.inf
         for _ in range(_PLACINGS):
             messages = self.messages_of(outsides)
             if all(one.table.size for one in messages):
@@ -117,9 +118,10 @@ class _Whole(NamedTuple):
             outsides = [replace(one, place_only=True) for one in top.around(found, beyond)]
             tilt = top.tilts_of(found.settled.tilt)
             spread = np.sqrt([one.place[1] for one in messages])
-            if (np.abs(tilt - last) * spread < _STILL).all():
+            moved = float((np.abs(tilt - last) * spread).max(initial=0.0))
+            if moved < _STILL or 0.5 * before < moved < _ROUGH:
                 break
-            last = tilt
+            last, before = tilt, moved
         return _Placed(
             [replace(one, place_only=False) for one in outsides], theta=found.settled.tilt
         )
