@@ -9,6 +9,7 @@ import numpy as np
 
 from congenial.errors import NumericalError
 from congenial.kernels.network import envelopes as kernels
+from congenial.kernels.network.messages import PRODUCT
 from congenial.kernels.network.records import Enveloped, FilledTables, TiltedWeights
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
 from congenial.sum_network.direct import split_directly
@@ -174,7 +175,9 @@ def _fill(
         rare += float(beyond[c] / into.of_class(c).sum())
     fixed = network.fixed
     there = into.table[into.offset[fixed] - lo[fixed]]
-    small = (into.factor < kernels.LEAST_FACTOR).any() or (there < _LEAST_TOP).any()
+    product = network.ctype == PRODUCT
+    least = np.where(product, kernels.LEAST_OF_PRODUCTS, kernels.LEAST_FACTOR)
+    small = (into.factor < least).any() or (there < _LEAST_TOP).any()
     if not np.isfinite(rare) or small or not np.isfinite(into.table).all():
         return None
     near = near_sums(network, place)
