@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 from congenial.namespaces import offer
 
 if TYPE_CHECKING:
+    from congenial.sum_network.exact.attempts import attempt as attempt
     from congenial.sum_network.exact.envelopes import Envelopes as Envelopes
     from congenial.sum_network.exact.envelopes import fill_envelopes as fill_envelopes
     from congenial.sum_network.exact.exact_draws import sample as sample
+    from congenial.sum_network.exact.masses import mass as mass
+    from congenial.sum_network.exact.masses import without_noise as without_noise
     from congenial.sum_network.exact.routes import fill_draws as fill_draws
 
 _HOME = {
+    "sum_network.exact.attempts": "attempt",
     "sum_network.exact.envelopes": "Envelopes fill_envelopes",
     "sum_network.exact.exact_draws": "sample",
+    "sum_network.exact.masses": "mass without_noise",
     "sum_network.exact.routes": "fill_draws",
 }
 

@@ -60,33 +60,36 @@ class Envelopes(DrawnTables):
     rare: float  # About the probability that a draw has a value beyond a window.
 
 
-def fill_envelopes(compiled: Compiled) -> Envelopes:
+def fill_envelopes(compiled: Compiled, *, direct: bool = True) -> Envelopes:
     """Fill envelopes from which draws have exactly the law of the weights.
+
+    Unless `direct`, all sums have tables, see `direct.split_directly`.
 
     Raises InfeasibleError if no value satisfies all the sums, UnsupportedError if the tables would
     not fit in memory or would take too long, NumericalError if no windows are wide enough.
     """
     forest, weights = compiled.forest, compiled.weights
     try:
-        found = _widened(forest, weights, _in_steps(compiled.theta))
+        found = _widened(forest, weights, _in_steps(compiled.theta), direct)
     except NumericalError:
         # multipliers from moments stop short where noise is far narrower than one count
         rows = forest_rows(forest)
         if rows is None:
             raise
         *_, theta = interior_tilts(rows, weights.each)
-        found = _widened(forest, weights, _in_steps(theta))
+        found = _widened(forest, weights, _in_steps(theta), direct)
     return replace(found, freed=compiled.freed)
 
 
-def _widened(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> Envelopes:
+def _widened(forest: SumForest, weights: SharedUnary, theta: FloatArray, direct: bool) -> Envelopes:
     """Fill the envelopes in windows that are wide enough."""
     ways = composable(weights.unary)
     for attempt in range(24):
         far = far_bounds(forest, weights, theta, attempt, _CUT)
         bounded = without_bounds(weights, far)
         every = np.resize(ways, bounded.unary.kind.size)
-        network = split_directly(compile_network(forest, bounded, theta, every, reused=True))
+        network = compile_network(forest, bounded, theta, every, reused=True)
+        network = split_directly(network) if direct else network
         fits = partial(bounds_out_of_reach, network.slot_class, weights, far)
         place, generous = place_classes(network), 1.0
         asked = min(placed(network.links) * _CUT, 0.5)
