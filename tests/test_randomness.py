@@ -203,3 +203,48 @@ def test_products_enclose_products():
             ninth = Decimal(1) / 9
             assert low <= ninth <= high
             assert high - low < Decimal(10) ** -(38 + 20 * level)
+
+
+def words(*given_words):
+    """A source of these words."""
+    return given(np.array(given_words, dtype=np.uint64))
+
+
+def test_places_are_drawn_in_proportion_to_weights_of_any_size():
+    weights = [3 << 2000, 0, 1 << 2000, 4 << 2000, 0, 1]
+    rows = 80_000
+    seen = np.bincount(randomness.choose(weights, rows, cg.seeded(8)), minlength=6)
+    assert seen[[1, 4, 5]].sum() == 0
+    expected = np.array([3, 1, 4]) * rows / 8
+    assert chi2.sf(((seen[[0, 2, 3]] - expected) ** 2 / expected).sum(), 2) > 1e-6
+    wrong = np.array([3, 1.3, 4]) * rows / 8.3
+    assert chi2.sf(((seen[[0, 2, 3]] - wrong) ** 2 / wrong).sum(), 2) < 1e-6
+
+
+def test_a_word_at_the_end_of_a_place_is_decided_by_further_bits():
+    first, second = (1 << 64) // 3, (2 << 64) // 3
+    of_thirds = randomness.choose
+    clear = words(first - 1, first + 1, second - 1, second + 1)
+    assert of_thirds([1, 1, 1], 4, clear).tolist() == [0, 1, 1, 2]
+    # 1/3 repeats its word; 2/3 as well
+    for end, below in ((first, 0), (second, 1)):
+        assert of_thirds([1, 1, 1], 1, words(end, end - 1)).tolist() == [below]
+        assert of_thirds([1, 1, 1], 1, words(end, end + 1)).tolist() == [below + 1]
+        assert of_thirds([1, 1, 1], 1, words(end, end, end - 1)).tolist() == [below]
+    # two ends within one word
+    narrow = [10**30, 1, 10**30]
+    middle = (1 << 63) - 1
+    assert of_thirds(narrow, 1, words(middle, 0)).tolist() == [0]
+    assert of_thirds(narrow, 1, words(middle, (1 << 64) - 1)).tolist() == [1]
+    last = Fraction(10**30, 2 * 10**30 + 1)
+    known = int(last * (1 << 192))
+    split = [known >> 128, known >> 64 & (1 << 64) - 1, known & (1 << 64) - 1]
+    assert of_thirds(narrow, 1, words(*split[:2], split[2] - 1)).tolist() == [0]
+    assert of_thirds(narrow, 1, words(*split[:2], split[2] + 1)).tolist() == [1]
+
+
+def test_a_single_place_takes_its_word_too():
+    source = words(5, 6)
+    assert randomness.choose([0, 7], 1, source).tolist() == [1]
+    assert source.bits(1).tolist() == [6]
+    assert randomness.choose([2], 0, source).tolist() == []

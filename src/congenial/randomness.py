@@ -15,9 +15,10 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -248,6 +249,32 @@ def is_below(word: int, p: Probability, rng: Randomness) -> bool:
         if known >= high:
             return False
         known, bits, level = known << _WORD | int(rng.bits(1)[0]), bits + _WORD, level + 1
+
+
+def choose(weights: Sequence[int], count: int, rng: Randomness) -> npt.NDArray[np.int64]:
+    """Draw `count` places of weights, independently, with probabilities exactly in proportion.
+
+    Weights are nonnegative integers of any size, not all zero. Place i is drawn if a uniform
+    number lies between the sum of the weights before it and the sum with it, over the sum of all.
+    One word decides nearly always; otherwise, further bits are drawn.
+    """
+    possible = [i for i, weight in enumerate(weights) if weight]
+    sums = list(accumulate(weights[i] for i in possible))
+    # the first bits of each end; the last end is 1
+    ends = np.array([(end << _WORD) // sums[-1] for end in sums[:-1]], dtype=np.uint64)
+    words = rng.bits(count)
+    below = np.searchsorted(ends, words, side="left")
+    drawn = np.searchsorted(ends, words, side="right")
+    for row in np.flatnonzero(below != drawn).tolist():
+        known, bits = int(words[row]), _WORD
+        first, last = int(below[row]), int(drawn[row])
+        while first < last:  # the ends first..last-1 may lie above or below the number
+            known, bits = known << _WORD | int(rng.bits(1)[0]), bits + _WORD
+            left = [(end << bits) // sums[-1] for end in sums[first:last]]
+            last = first + sum(end <= known for end in left)
+            first += sum(end < known for end in left)
+        drawn[row] = first
+    return np.array(possible, dtype=np.int64)[drawn]
 
 
 def product(parts: Iterable[Probability]) -> Probability:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
 import congenial as cg
+from congenial import randomness
 from congenial.accounting.loss.inequalities import PROVED
+from congenial.conditioning import mixtures
 from congenial.errors import ArgumentError, InvariantError, PrivacyError, UnsupportedError
+from congenial.randomness import given
 
 TREE = cg.Tree.from_parents([-1, 0, 0])
 X = TREE.roll_up(np.array([2, 1]))
@@ -203,3 +209,38 @@ def test_weights_that_depend_on_bounds_are_charged_even_if_no_part_is(weight: fl
     assert loss > 3.1
     assert stated.epsilon >= loss
     assert stated.gamma == 1.0
+
+
+def test_a_part_is_drawn_with_exactly_its_weight_over_the_sum() -> None:
+    """Weights are doubles: thirds of them are not, and a tiny one is not lost."""
+    weights = [1 / 3, 1e-300, 2 / 3]
+    mixed = cg.mixture([laplace(1.0), laplace(2.0), laplace(3.0)], weights)
+    whole = sum(map(Fraction, mixed.weights))
+    ends = [int(Fraction(w) / whole * (1 << 128)) for w in accumulated(mixed.weights)[:2]]
+    chosen = []
+    for end in (ends[0] - 1, ends[0] + 1, ends[1] + 2):
+        source = given(np.array([end >> 64, end & (1 << 64) - 1, *[0] * 4], dtype=np.uint64))
+        units = [int(Fraction(w) * mixtures._UNITS) for w in mixed.weights]
+        chosen.append(int(randomness.choose(units, 1, source)[0]))
+    assert chosen == [0, 2, 2]
+    assert sum(units) == whole * mixtures._UNITS
+    assert units[1] > 0
+
+
+def accumulated(weights) -> list[Fraction]:
+    return list(itertools.accumulate(map(Fraction, weights)))
+
+
+def test_conditioning_mixtures_and_unions_has_no_error() -> None:
+    mixed = cg.condition(cg.mixture([laplace(0.7), laplace(5.0)], [0.3, 0.7]), FIXED)
+    low = cg.bounds([-np.inf, -np.inf, -np.inf], [np.inf, 0, np.inf])
+    high = cg.bounds([-np.inf, 2, -np.inf], [np.inf, 3, np.inf])
+    union = cg.condition(laplace(1.5), (FIXED & low) | (FIXED & high))
+    for released in (mixed, union):
+        assert released.error_bound == 0.0
+        stated = released.guarantee("substitute")
+        assert stated.delta == stated.sampler_error == 0.0
+        assert "exactly" in released.explain()
+    normal = cg.mixture([cg.Additive(cg.DiscreteGaussian(s), TREE) for s in (1.0, 4.0)], [0.5, 0.5])
+    released = cg.condition(normal, FIXED)
+    assert released.error_bound == released.guarantee("substitute").sampler_error == 0.0

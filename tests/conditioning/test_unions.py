@@ -11,6 +11,7 @@ import congenial as cg
 from congenial import sum_network
 from congenial.conditioning.laws.cutset_sampler import CutConditioned
 from congenial.errors import InfeasibleError, InvariantError, UnsupportedError
+from congenial.sum_network import exact
 from congenial.sum_network.windows import check_feasible_sums
 from support.conditioning_cases import INF
 from support.enumeration import enumerate_law, rows_of
@@ -330,3 +331,30 @@ def test_unions_over_sums_that_cross(kind):
         total = np.logaddexp.reduce([law.log_total for law in found if law.states.size])
         assert made.log_normalizer(x) == pytest.approx(total, abs=1e-9)
     assert cut > 10
+
+
+@pytest.mark.parametrize(
+    ("kind", "parents", "scales", "x", "node", "limit"),
+    [
+        ("gaussian", (-1, 0, 0, 2), (95.5, 0.0759, 0.525, 0.198), (834, 834, 0, 0), 2, 0),
+        ("gaussian", (-1, 0, 0, 1), (INF, 3.2, 0.0723, 222.0), (2688, 1297, 1391, 1297), 1, 1297),
+        (
+            "laplace",
+            (-1, 0, 1, 1, 1, 3),
+            (79.5, INF, 28.3, INF, 0.0396, INF),
+            (20, 20, 0, 8, 12, 8),
+            2,
+            0,
+        ),
+    ],
+)
+def test_envelopes_of_an_alternative_far_from_the_data(kind, parents, scales, x, node, limit):
+    tree = cg.Tree.from_parents(parents)
+    base = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    lo, hi = np.full(len(tree), -INF), np.full(len(tree), INF)
+    hi[node], lo[node] = limit, limit + 1
+    mechanism = cg.Additive(LAWS[kind](np.array(scales)), tree)
+    made = cg.condition(mechanism, (base & cg.bounds(hi=hi)) | (base & cg.bounds(lo=lo)))
+    for part in made.parts:
+        log = float(exact.mass(part.weighed_envelopes(x))(0)[0].ln())
+        assert log == pytest.approx(part.log_normalizer(x) - part.log_mode, abs=1e-6)

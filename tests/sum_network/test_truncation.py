@@ -200,11 +200,11 @@ def test_only_draws_that_are_charged_the_limit_may_lose_as_much():
     loose = sum_network.fill(charged._compiled(x), exact.ERROR_LIMIT, drawn=True)
     tight = charged._prepare(x)
     assert tight.error < 2e-11
-    assert tight.error < loose.error <= exact.ERROR_LIMIT == charged.share_error
+    assert tight.error < loose.error <= exact.ERROR_LIMIT
     weights = charged._shared_weights(x, charged.forest.orientation)
     assert loose.table.size < 0.9 * tables_of(charged.forest, weights, drawn=True).table.size
     equalities = cg.condition(mechanism, free)
-    assert equalities._free_tables.error == equalities.share_error < 2e-11
+    assert equalities._free_tables.error < 2e-11
 
 
 @pytest.mark.parametrize("name", WIDE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +18,11 @@ from congenial.errors import ArgumentError, PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive, checked_size
-from congenial.randomness import Randomness, resolve
+from congenial.randomness import Randomness, choose, resolve
 from congenial.types import FloatArray, Values
 
-# A uniform integer below this number chooses a part, so each weight is exact to within 2^-62.
-_CHOICES = 1 << 62
+# All doubles are multiples of 1 over this number.
+_UNITS = 1 << 1074
 Part = Additive | Mechanism
 
 
@@ -34,7 +35,7 @@ class Mixture:
     parts : tuple
         `Additive` mechanisms, or conditioned, imaged or mixed ones.
     weights : tuple of float
-        Public, adding up to 1.
+        Public, adding up to 1. A part is drawn with exactly its weight over the sum of all.
     """
 
     parts: tuple[Part, ...]
@@ -133,13 +134,9 @@ def mixture(parts: Sequence[Part], weights: Sequence[float]) -> Mixture:
 def draw_mixed(
     parts: Sequence[Part], weights: FloatArray, x: npt.ArrayLike, size: int | None, rng: Randomness
 ) -> Values:
-    """Draw from parts chosen with the given weights; shapes as `Mixture.sample`."""
+    """Draw from parts chosen exactly in proportion to weights; shapes as `Mixture.sample`."""
     rows = checked_size(size)
-    each = [int(w * _CHOICES) for w in weights / weights.sum()]
-    ends = np.cumsum(np.array(each, dtype=np.uint64))
-    last = int(np.flatnonzero(weights)[-1])
-    words = rng.bits(rows) >> np.uint64(2)
-    chosen = np.minimum(np.searchsorted(ends, words, side="right"), last)
+    chosen = choose([int(Fraction(w) * _UNITS) for w in weights.tolist()], rows, rng)
     drawn = {int(i): parts[i].sample(x, int((chosen == i).sum()), rng) for i in np.unique(chosen)}
     if not drawn:
         return parts[0].sample(x, 0, rng)

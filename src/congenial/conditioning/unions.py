@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +19,11 @@ from congenial.accounting.guarantee import (
 )
 from congenial.accounting.loss.inequalities import TRIVIAL
 from congenial.conditioning.laws.conditional import PlotsMarginals
+from congenial.conditioning.laws.cutset_sampler import CutConditioned
 from congenial.conditioning.laws.forest_sampler import Conditioned
-from congenial.conditioning.laws.questions import checked_rows
+from congenial.conditioning.laws.questions import checked_counts, checked_rows
 from congenial.conditioning.mixtures import check_alike, draw_mixed
+from congenial.conditioning.weighed_parts import WeighedPart, draw_weighed
 from congenial.errors import (
     ArgumentError,
     InfeasibleError,
@@ -29,13 +32,15 @@ from congenial.errors import (
     UnsupportedError,
 )
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.noise.additive import checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.types import FloatArray, IntArray, Values
+from congenial.types import FloatArray, IntArray
 
 JointLaw = tuple[tuple[IntArray, ...], FloatArray]
 
-# Log probability, relative to no noise, below which an alternative of a union is never drawn.
-_NEVER = 200.0
+# Log probability, relative to no noise, below which the tables of an alternative are not filled
+# before it is chosen.
+_NEVER = 100.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +76,15 @@ class ConditionedMixture(PlotsMarginals):
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> IntArray:
         """Draw releases; see `Conditioned.sample`."""
-        log_weights = self._log_weights(x)
-        weights = np.exp(log_weights - log_weights.max())
-        drawn: IntArray = draw_mixed(self.parts, weights, x, size, resolve(rng)).astype(np.int64)
-        return drawn
+        if not self._exact:
+            log_weights = self._log_weights(x)
+            weights = np.exp(log_weights - log_weights.max())
+            drawn = draw_mixed(self.parts, weights, x, size, resolve(rng))
+            return np.asarray(drawn, dtype=np.int64)
+        rows, source = checked_size(size), resolve(rng)
+        counts = self._checked(x)
+        out = draw_weighed(self._weighed(counts), counts, rows, source)
+        return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
         """Log probability that the unconditioned mechanism satisfies the invariant at `x`."""
@@ -166,26 +176,67 @@ class ConditionedMixture(PlotsMarginals):
 
     @property
     def error_bound(self) -> float:
-        """Bound on the total variation between a draw and its law.
+        """Bound on the total variation between a draw and its law; 0 if the sums form a forest.
 
-        The choice of a part has the errors of the tables that any two weights come from.
+        The choice among sums with cycles has the errors of the tables that two weights come from.
         """
-        own = max(part.error_bound for part in self.parts)
-        return own + 2.0 * max(part.share_error for part in self.parts)
+        return 0.0 if self._exact else 3.0 * max(part.error_bound for part in self.parts)
+
+    @property
+    def _exact(self) -> bool:
+        """Whether the parts are drawn from envelopes: all have the same sums."""
+        return not any(isinstance(part, CutConditioned) for part in self.parts)
 
     def explain(self) -> str:
-        """Say which sampler draws, and why."""
+        """Say how the mixture is drawn."""
+        first, weighed = self.parts[0], "weighed by their probabilities of the invariant"
+        made = f"mixture of {len(self.parts)} conditional mechanisms, {weighed}"
+        if not self._exact:
+            return f"{made}; each is drawn by the {first.explain()}"
+        calls = "All draws share the tables of the parts."
+        if not all(part.data_free for part in self.parts):
+            calls = "Each call of sample() fills the tables of all parts."
         return (
-            f"mixture of {len(self.parts)} conditional mechanisms, weighted by their probabilities "
-            f"of the invariant; each is drawn by the {self.parts[0].explain()}"
+            f"{made}: {first.sums_text}. {calls} Each draw is independent. Its law is exactly the "
+            "stated one."
         )
 
-    def _log_weights(self, x: npt.ArrayLike) -> FloatArray:
-        counts = self.parts[0].mechanism.counts(x)
+    def _checked(self, x: npt.ArrayLike) -> IntArray:
+        first = self.parts[0]
+        counts = checked_counts(first.mechanism, first.resolved, x, bounds_hold=False)
         if not any(one.with_pins(counts).within_bounds(counts) for one in self.alternatives):
             raise InvariantError(
                 "x satisfies no alternative of the invariant; the data themselves must satisfy one."
             )
+        return counts
+
+    def _weighed(self, counts: IntArray) -> list[WeighedPart]:
+        """Return the parts that can hold for these counts."""
+        found = []
+        for part, weight, free in zip(self.parts, self.weights, self._free, strict=True):
+            if not weight or _contradicts(part, counts):
+                continue
+            if part.data_free:
+                found.append(free)
+                continue
+            try:
+                made = WeighedPart(part, weight, counts, far=_is_far(part, counts))
+                if not made.far:
+                    made.fill()
+            except InfeasibleError:
+                continue
+            found.append(made)
+        return found
+
+    @cached_property
+    def _free(self) -> list[WeighedPart]:
+        """All parts; those under equalities alone have the same tables for all data."""
+        nothing = np.zeros(self.parts[0].mechanism.n, dtype=np.int64)
+        each = zip(self.parts, self.weights, strict=True)
+        return [WeighedPart(part, weight, nothing) for part, weight in each]
+
+    def _log_weights(self, x: npt.ArrayLike) -> FloatArray:
+        counts = self._checked(x)
         found = [self._log_probability(part, counts) for part in self.parts]
         return np.asarray(self._log_priors + np.array(found), dtype=np.float64)
 
@@ -194,25 +245,33 @@ class ConditionedMixture(PlotsMarginals):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(np.array(self.weights)), dtype=np.float64)
 
-    def _log_probability(self, part: Conditioned, counts: Values) -> float:
-        """Log probability of a part's invariant; -inf if it never, or almost never, holds.
-
-        Whether an alternative can hold depends only on the pinned values, which neighbours share.
-        The point without noise satisfies the alternative of the data. An alternative with less
-        than exp(-200) times the probability of that point is dropped before its tables are filled.
-        """
-        resolved = part.resolved.with_pins(counts)
-        if ((counts < resolved.lo) | (counts > resolved.hi))[part.fixed[: resolved.n]].any():
-            return -np.inf
-        never = part.log_mode - _NEVER
+    def _log_probability(self, part: Conditioned, counts: IntArray) -> float:
+        """Log probability of a part's invariant; -inf if it never, or almost never, holds."""
         try:
-            if not resolved.within_bounds(counts) and any(
-                part.log_ceiling(counts, thorough=long) < never for long in (False, True)
-            ):
+            if _contradicts(part, counts) or _is_far(part, counts):
                 return -np.inf
-            return part.log_share(counts)
+            return part.log_normalizer(counts)
         except InfeasibleError:
             return -np.inf
+
+
+def _contradicts(part: Conditioned, counts: IntArray) -> bool:
+    """Whether the pinned values of the data, which neighbours share, exclude an alternative."""
+    resolved = part.resolved.with_pins(counts)
+    outside = (counts < resolved.lo) | (counts > resolved.hi)
+    return bool(outside[part.fixed[: resolved.n]].any())
+
+
+def _is_far(part: Conditioned, counts: IntArray) -> bool:
+    """Whether an alternative has less than exp(-100) times the probability of no noise.
+
+    The point without noise satisfies the alternative of the data. Raises InfeasibleError if no
+    values satisfy the alternative.
+    """
+    if part.resolved.with_pins(counts).within_bounds(counts):
+        return False
+    never = part.log_mode - _NEVER
+    return any(part.log_ceiling(counts, thorough=long) < never for long in (False, True))
 
 
 def check_alternatives(alternatives: Sequence[ResolvedInvariant]) -> None:

@@ -112,30 +112,32 @@ def sample(
 
 def attempt(
     tables: DrawnTables,
-    roots: IntArray,
+    rows: int,
     rng: Randomness,
     *,
     opened: Opened,
     first: int | None = None,
+    roots: IntArray | None = None,
 ) -> tuple[BoolArray, IntArray]:
-    """Try once to draw the variables for each root, see `exact.attempt`."""
-    network, rows = tables.network, roots.size
+    """Try once to draw the variables, `rows` times; see `exact.attempt`."""
+    network = tables.network
     n = network.n if first is None else first
     batch = _batch_of(network, rows)
     threads = _threads_of(network, batch, None)
     kept = _caches(tables, rows, threads, opened)
-    accepted, drawn = np.zeros(rows, dtype=np.bool_), list[IntArray]()
+    accepted, drawn = np.zeros(rows, dtype=np.bool_), [np.empty((0, n), dtype=np.int64)]
     with _sharing(threads) as share:
         for begin in range(0, rows, batch):
             here = slice(begin, min(begin + batch, rows))
-            values = np.zeros((network.places, roots[here].size), dtype=np.int64)
-            values[0] = roots[here]
+            values = np.zeros((network.places, accepted[here].size), dtype=np.int64)
+            if roots is not None:
+                values[0] = roots[here]
             accepted[here] = _choose(kept, rng, values, share)
             if not accepted[here].all():
                 values = np.ascontiguousarray(values[:, accepted[here]])
             _finish(kept[0].tables, values, rng, share)
             drawn.append(values[:n].T)
-    return accepted, drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
+    return accepted, drawn[1] if len(drawn) == 2 else np.concatenate(drawn)
 
 
 def _batch_of(network: Network, rows: int) -> int:

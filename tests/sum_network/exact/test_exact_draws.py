@@ -8,7 +8,12 @@ import pytest
 import congenial as cg
 from congenial.sum_network import exact
 from congenial.sum_network.exact import exact_draws, rare_draws
-from support.random_networks import compiled_at_random, conditioned_at_random
+from support.random_networks import (
+    compiled_at_random,
+    composed_at_random,
+    conditioned_at_random,
+    with_larger_factors,
+)
 
 pytestmark = pytest.mark.kernels
 
@@ -59,3 +64,34 @@ def test_the_number_of_threads_changes_no_draw(seed):
     alone = exact.sample(of, 3000, cg.seeded(1), threads=1)
     for threads in (2, 5):
         assert (exact.sample(of, 3000, cg.seeded(1), threads=threads) == alone).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_attempts_that_are_all_accepted_are_draws(seed):
+    released, x = conditioned_at_random(seed)
+    of = released.weighed_envelopes(x)
+    accepted, values = exact.attempt(of, 400, cg.seeded(seed))
+    assert accepted.all()
+    assert (values == exact.sample(of, 400, cg.seeded(seed))).all()
+
+
+@pytest.mark.parametrize("made", [conditioned_at_random, composed_at_random])
+@pytest.mark.parametrize("seed", range(12))
+def test_accepted_attempts_satisfy_the_invariant(seed, made):
+    released, x = made(seed)
+    of = with_larger_factors(released.weighed_envelopes(x), seed)
+    accepted, values = exact.attempt(of, 500, cg.seeded(seed), first=x.size)
+    assert accepted.shape == (500,)
+    assert values.shape == (np.count_nonzero(accepted), x.size)
+    kept = values * released.forest.orientation[: x.size] + x
+    assert released.resolved.satisfied_by(kept, x).all()
+
+
+def test_each_attempt_is_one_whatever_its_batch(monkeypatch):
+    released, x = composed_at_random(1)
+    of = with_larger_factors(released.weighed_envelopes(x), 1)
+    monkeypatch.setattr(exact_draws.draws, "_VALUES_AT_ONCE", 7 * of.network.slots)
+    accepted, values = exact.attempt(of, 100, cg.seeded(1))
+    assert accepted.size == 100 and 0 < len(values) == np.count_nonzero(accepted) < 100
+    kept = values[:, : x.size] * released.forest.orientation[: x.size] + x
+    assert released.resolved.satisfied_by(kept, x).all()

@@ -87,8 +87,7 @@ def test_nothing_is_outside_a_root():
 
 
 def test_messages_of_large_parts_are_balanced_wherever_their_multipliers_are():
-    # Deviations of 2,000 and tilts of half of the noise's decay: without their tilts, the laws lie a
-    # thousand deviations away, and steps of a few deviations ended far from the balance.
+    # without their tilts, the laws lie a thousand deviations from 0
     variances = 4e6 + 100.0 * np.arange(3)
     sent = [message(30.0 * k, np.sqrt(v), -0.493) for k, v in enumerate(variances)]
     saddle = top_of(sent, scale=6.0).settled()

@@ -97,15 +97,6 @@ class CutConditioned(Conditioned):
         """Bound on the total variation between a draw and its law, for every dataset."""
         return self._free_weighed.error if self.data_free else ERROR_LIMIT
 
-    def log_share(self, x: npt.ArrayLike) -> float:
-        """Return `log_normalizer`; see `Conditioned.log_share`."""
-        return self.log_normalizer(x)
-
-    @property
-    def share_error(self) -> float:
-        """Bound on the error of `log_share`, for every dataset."""
-        return self.error_bound
-
     @cached_property
     def _free_weighed(self) -> Assignments:
         return self._weigh(np.zeros(self.mechanism.n, dtype=np.int64))

@@ -35,7 +35,6 @@ from congenial.sum_network import (
     SumForest,
     Tables,
     Unary,
-    error_limit,
     exact,
     families,
     forest_cost,
@@ -143,23 +142,23 @@ class Conditioned(PlotsMarginals):
             raise AssertionError("inequalities make it depend on the data")
         return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
 
-    def log_share(self, x: npt.ArrayLike) -> float:
-        """Return `log_normalizer`, within `share_error`; unions weigh their parts by it.
+    def weighed_envelopes(self, x: npt.ArrayLike) -> Envelopes:
+        """Return envelopes whose mass is known, from which unions and mixtures draw.
+
+        Under equalities alone they are filled once.
 
         Parameters
         ----------
         x : array_like of int, shape (n,)
+
+        Raises
+        ------
+        UnsupportedError
+            If the tables do not fit in memory; draws of this mechanism alone may take less.
         """
         if self.data_free:
-            return self.log_mass
-        compiled = self._compiled(self._checked(x))
-        tables = sum_network.fill(compiled, error_limit(self.forest.n), drawn=True)
-        return tables.log_sum() + self.log_mode
-
-    @cached_property
-    def share_error(self) -> float:
-        """Bound on the error of `log_share`, for every dataset."""
-        return self._free_tables.error if self.data_free else error_limit(self.forest.n)
+            return self._free_envelopes
+        return exact.fill_envelopes(self._compiled(self._checked(x)), direct=False)
 
     def check_proper(self) -> None:
         """Refuse with UnsupportedError if the law does not exist, for these and all other data."""
@@ -353,6 +352,14 @@ class Conditioned(PlotsMarginals):
 
     def explain(self) -> str:
         """Explain which sampler draws, why, and at what cost; this fills no table."""
+        return (
+            f"exact sampler: {self.sums_text}. {self._law_text} {self._cost_text} Each draw is "
+            f"independent. Its law is exactly the stated one.{self._untried}"
+        )
+
+    @property
+    def sums_text(self) -> str:
+        """Number of queries and of sums, in words."""
         n = self.mechanism.n
         sums = "1 sum" if self.forest.m == 1 else f"{self.forest.m} sums"
         pinned = int(self.fixed[:n].sum())
@@ -360,10 +367,7 @@ class Conditioned(PlotsMarginals):
         inequalities = self.resolved.n_inequalities
         if inequalities:
             shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
-        return (
-            f"exact sampler: {shape}. {self._law_text} {self._cost_text} Each draw is independent. "
-            f"Its law is exactly the stated one.{self._untried}"
-        )
+        return shape
 
     @property
     def _law_text(self) -> str:
@@ -408,6 +412,10 @@ class Conditioned(PlotsMarginals):
     def whole_tables(self) -> Tables:
         """Tables from which the law of every variable follows, under equalities alone."""
         return self._prepare(None, whole=True)
+
+    @cached_property
+    def _free_envelopes(self) -> Envelopes:
+        return exact.fill_envelopes(self._compiled(None), direct=False)
 
     @cached_property
     def _draw_tables(self) -> Envelopes:

@@ -35,8 +35,9 @@ from congenial.kernels.numerics.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
 
 # Entries are at least this, so that none is lost where doubles are too small.
 FLOOR = 2.0**-860
-# Least factor of a class, so that products with it stay above the least double.
-LEAST_FACTOR = 2.0**-100
+# Least factor of a merge, so that products with it stay above the least double; and of a product,
+# so that an entry too small for doubles is below FLOOR.
+LEAST_FACTOR, LEAST_OF_PRODUCTS = 2.0**-100, 2.0**-200
 # Part by which envelopes exceed computed weights and products, which err by a few 2^-53.
 ABOVE = 2.0**-46
 # Part by which a weight may be off for each nat below its mode: its scale was rounded.
@@ -395,11 +396,16 @@ def _finish(c, terms, classes, windows, supports, posterior, table, factor, tail
     for j in range(len(_LOOKED)):
         before[j] = table[_looked(c, windows, middle, spread, j)]
     _add_beyond(c, classes, windows, supports, table, tails, body)
+    # the mean may lie far beyond the window
+    least = np.inf
+    for j in range(len(_LOOKED)):
+        x = _looked(c, windows, middle, spread, j)
+        least = min(least, (x - offset[c] + lo[c] - middle[c]) ** 2)
     added = total = 0.0
     for j in range(len(_LOOKED)):
         x = _looked(c, windows, middle, spread, j)
-        away = x - offset[c] + lo[c] - middle[c]
-        weight = math.exp(-0.5 * away * away / max(outside[c], 1e-9))
+        more = (x - offset[c] + lo[c] - middle[c]) ** 2 - least
+        weight = math.exp(-0.5 * more / max(outside[c], 1e-9))
         added += weight * (table[x] - before[j])
         total += weight * table[x]
     rise[c] = added / total

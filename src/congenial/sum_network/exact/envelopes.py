@@ -10,6 +10,7 @@ import numpy as np
 
 from congenial.errors import NumericalError
 from congenial.kernels.network import envelopes as kernels
+from congenial.kernels.network.messages import PRODUCT
 from congenial.kernels.network.records import Enveloped, FilledTables, TiltedWeights
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
 from congenial.sum_network.direct import split_directly
@@ -73,13 +74,21 @@ class Envelopes(DrawnTables):
     message: PartMessage | None = None  # Of the class that the network sends on.
 
 
-def fill_envelopes(compiled: Compiled) -> Envelopes:
+def unchanged(network: Network) -> Network:
+    """Return the network as it is: all sums have tables."""
+    return network
+
+
+def fill_envelopes(compiled: Compiled, *, direct: bool = True) -> Envelopes:
     """Fill envelopes from which draws have exactly the law of the weights.
+
+    Unless `direct`, all sums have tables, see `direct.split_directly`.
 
     Raises InfeasibleError if no value satisfies all the sums, UnsupportedError if the tables would
     not fit in memory or would take too long, NumericalError if no windows are wide enough.
     """
-    found = fill_tilted(compiled.forest, compiled.weights, compiled.theta)
+    adapt = split_directly if direct else unchanged
+    found = fill_tilted(compiled.forest, compiled.weights, compiled.theta, adapt=adapt)
     return replace(found, freed=compiled.freed)
 
 
@@ -250,7 +259,9 @@ def _fill(
         rare += float(beyond[c] / into.of_class(c).sum())
     fixed = network.fixed
     there = into.table[into.offset[fixed] - lo[fixed]]
-    small = (into.factor < kernels.LEAST_FACTOR).any() or (there < _LEAST_TOP).any()
+    product = network.ctype == PRODUCT
+    least = np.where(product, kernels.LEAST_OF_PRODUCTS, kernels.LEAST_FACTOR)
+    small = (into.factor < least).any() or (there < _LEAST_TOP).any()
     if not np.isfinite(rare) or small or not np.isfinite(into.table).all():
         return None
     near = near_sums(network, place)

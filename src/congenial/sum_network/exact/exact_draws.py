@@ -30,16 +30,22 @@ def sample(
 
 
 def attempt(
-    of: Envelopes, roots: IntArray, rng: Randomness, *, first: int | None = None
+    of: Envelopes,
+    rows: int,
+    rng: Randomness,
+    *,
+    first: int | None = None,
+    roots: IntArray | None = None,
 ) -> tuple[BoolArray, IntArray]:
-    """Try to draw the variables of a network that sends a message, given those of variable 0.
+    """Try once to draw the variables, `rows` times; a refused draw does not begin again.
 
-    The network that received the message has drawn `roots`, shape (rows,). Each attempt is made
-    once. If it is refused, the draw of the other network is void, too.
+    `roots`, shape (rows,), has the values of variable 0 of a network that sends a message. The
+    network that received the message has drawn them. If an attempt is refused, that draw is void.
 
-    Returns which attempts are accepted, shape (rows,), and the variables of these, (accepted, n).
+    Returns which attempts are accepted, shape (rows,), and the variables of these, (accepted, n),
+    or (accepted, first).
     """
-    return draws.attempt(of, roots, rng, first=first, opened=Acceptance(of))
+    return draws.attempt(of, rows, rng, opened=Acceptance(of), first=first, roots=roots)
 
 
 @dataclass(frozen=True, eq=False)

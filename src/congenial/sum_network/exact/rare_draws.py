@@ -32,9 +32,9 @@ from congenial.types import IntArray
 
 # Further bits of a word whose choice is left open, so that weights are rounded up by little.
 _MORE_BITS = 128
-_CHOICE = 62
+CHOICE = 62
 # Factor of all shares: doubles make some of them exceed 1 by less.
-_BELOW = 1 - Decimal(2) ** -44
+BELOW = 1 - Decimal(2) ** -44
 # Digits with which weights beyond windows are rounded up to integers.
 _DIGITS = 80
 # No count is larger.
@@ -68,11 +68,11 @@ def choose(of: Envelopes, op: int, c: int, s: int, word: int, rng: Randomness) -
     with localcontext(prec=_DIGITS, Emin=MIN_EMIN, Emax=MAX_EMAX):
         for first, p, ratio, step in beyond:
             # rounded up: decimals err by less than one unit; impossible values have no weight
-            weight = int(p * (1 << _CHOICE + _MORE_BITS)) + 2 if p else 0
+            weight = int(p * (1 << CHOICE + _MORE_BITS)) + 2 if p else 0
             if target >= weight:
                 target -= weight
                 continue
-            share = Fraction(weight, 1 << _CHOICE + _MORE_BITS)
+            share = Fraction(weight, 1 << CHOICE + _MORE_BITS)
             if not step:
                 return Chosen(first, share)
             steps = _geometric(ratio, rng)
@@ -97,7 +97,7 @@ def _geometric(ratio: Fraction, rng: Randomness) -> int:
 
 def _beyond_root(of: Envelopes, c: int) -> Iterator[tuple[int, Decimal, Fraction, int]]:
     """Yield (first value, probability, ratio, step) of the values beyond a root's table."""
-    unit = Decimal(_root_unit(of, c)) / (1 << _CHOICE)
+    unit = Decimal(root_unit(of, c)) / (1 << CHOICE)
     for i, end, step in ((0, of.lo[c] - 1, -1), (2, of.hi[c] + 1, 1)):
         edge, ratio = of.tails[c, i : i + 2].tolist()
         if edge:
@@ -139,7 +139,7 @@ def value(of: Envelopes, c: int, x: int) -> Decimal:
     return Decimal(edge) * Decimal(ratio) ** steps if edge else Decimal(0)
 
 
-def _root_unit(of: Envelopes, c: int) -> float:
+def root_unit(of: Envelopes, c: int) -> float:
     """Return the factor by which the kernel multiplies a root's table."""
     table = of.of_class(c)
     total = float(np.cumsum(np.append(of.beyond[c], table))[-1])
@@ -148,7 +148,7 @@ def _root_unit(of: Envelopes, c: int) -> float:
 
 def _row(of: Envelopes, c: int) -> IntArray:
     """Return the cumulated integer weights of a root's table, as the kernel has them."""
-    return np.cumsum((of.of_class(c) * _root_unit(of, c)).astype(np.int64) + 1)
+    return np.cumsum((of.of_class(c) * root_unit(of, c)).astype(np.int64) + 1)
 
 
 def _weights(of: Envelopes, c: int, s: int, first: int, last: int) -> IntArray:
@@ -194,11 +194,11 @@ def share(of: Envelopes, values: IntArray, rare: Mapping[int, Chosen]) -> Probab
         with precision(level):
             out = Decimal(1)
             for key, times in chosen.items():
-                out *= (_BELOW * _share_of_choice(of, *key)) ** times
+                out *= (BELOW * _share_of_choice(of, *key)) ** times
             for key, found in beyond:
-                out *= _BELOW * _envelopes(of, *key) / chance(found)
+                out *= BELOW * _envelopes(of, *key) / chance(found)
             for (c, x), times in seen.items():
-                out *= (_BELOW * _share_of_class(of, c, x)) ** times
+                out *= (BELOW * _share_of_class(of, c, x)) ** times
             return around(out, level)
 
     return probability
@@ -246,7 +246,7 @@ def _parts(of: Envelopes, c: int, x: int) -> Iterator[tuple[int, int]]:
 def _envelopes(of: Envelopes, c: int, s: int, left: int | None = None) -> Decimal:
     """Return the probability by the envelopes of a root's value, or of the left part of a sum."""
     if left is None:
-        return value(of, c, s) * Decimal(_root_unit(of, c)) / (1 << _CHOICE)
+        return value(of, c, s) * Decimal(root_unit(of, c)) / (1 << CHOICE)
     a, b = int(of.network.left[c]), int(of.network.right[c])
     whole = value(of, c, s) * Decimal(float(of.factor[c]))
     return value(of, a, left) * value(of, b, s - left) / whole
@@ -260,7 +260,7 @@ def _share_of_choice(of: Envelopes, c: int, s: int, left: int | None = None) -> 
     else:
         weight = int(_weights(of, c, s, left, left)[0])
     given = (c, s) if left is None else (c, s, left)
-    return _envelopes(of, *given) * (1 << _CHOICE) / weight
+    return _envelopes(of, *given) * (1 << CHOICE) / weight
 
 
 def _share_of_class(of: Envelopes, c: int, x: int) -> Decimal:
@@ -291,13 +291,27 @@ def _share_of_geometric_sum(
 
     Both are taken relative to the largest entry, which exceeds its weight by little.
     """
-    x1 = int(of.lo[c]) + int(of.of_class(c).argmax())
+    inverse = inverse_of(scale)
+    x1, above = largest_entry(of, c, inverse)
     k, k1, sign = abs(x), abs(x1), 1 if of.hi[c] > 0 else -1
     out = Decimal(1)
     for j in range(min(k, k1), max(k, k1)):
         out = out * (j + n) / (j + 1)
     out = out if k >= k1 else 1 / out
-    inverse = 1 / Decimal(scale) if math.isfinite(scale) else Decimal(0)
     out *= ((k - k1) * (sign * tilt - inverse)).exp()
-    raised = Decimal(kernels.ABOVE + kernels.NAT * (float(inverse) * k1 + 4.0))
-    return out * value(of, c, x1) / (1 + 2 * raised) / value(of, c, x)
+    return out * value(of, c, x1) / above / value(of, c, x)
+
+
+def inverse_of(scale: float) -> Decimal:
+    """Return 1 / scale, in the current precision."""
+    return 1 / Decimal(scale) if math.isfinite(scale) else Decimal(0)
+
+
+def largest_entry(of: Envelopes, c: int, inverse: Decimal) -> tuple[int, Decimal]:
+    """Return where a sum of geometric variables has its largest entry, and a bound.
+
+    In the scale of its table, that entry over the bound is at most the weight there.
+    """
+    x = int(of.lo[c]) + int(of.of_class(c).argmax())
+    raised = Decimal(kernels.ABOVE + kernels.NAT * (float(inverse) * abs(x) + 4.0))
+    return x, 1 + 2 * raised

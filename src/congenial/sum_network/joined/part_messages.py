@@ -57,7 +57,7 @@ def attempt_part(
     if not filled.message.same_as(sent):
         raise NumericalError(CHANGED)
     top = filled.top
-    accepted, values = attempt(filled.tables, roots, rng, first=top.size)
+    accepted, values = attempt(filled.tables, roots.size, rng, first=top.size, roots=roots)
     if not filled.below:
         return accepted, values
     out = np.empty((values.shape[0], part.forest.n), dtype=np.int64)

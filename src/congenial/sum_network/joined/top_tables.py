@@ -17,7 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError
-from congenial.sum_network.exact.envelopes import Adapt, Envelopes, fill_in_windows, in_steps
+from congenial.sum_network.exact.envelopes import (
+    Adapt,
+    Envelopes,
+    fill_in_windows,
+    in_steps,
+    unchanged,
+)
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.joined.part_tables import Outside
 from congenial.sum_network.joined.top_network import Top
@@ -55,7 +61,7 @@ def join(
     messages_of: MessagesOf,
     aim: float = BEYOND,
     beyond: float = BEYOND,
-    adapt: Adapt = lambda network: network,
+    adapt: Adapt = unchanged,
 ) -> Joined:
     """Ask for the messages of all parts, and fill the tables of the top from them.
 
@@ -108,8 +114,8 @@ class _Whole(NamedTuple):
         """
         cut, beyond = self.cut, self.beyond
         outsides = [Outside(0.0, np.nan, beyond, place_only=True)] * cut.size
-        last, before = np.full(cut.size, np.inf), np.inf
-        for _ in range(_PLACINGS):
+        last, before = np.zeros(cut.size), np.inf
+        for placing in range(_PLACINGS):
             messages = self.messages_of(outsides)
             if all(one.table.size for one in messages):
                 return _Placed(outsides, messages)
@@ -118,7 +124,7 @@ class _Whole(NamedTuple):
             outsides = [replace(one, place_only=True) for one in top.around(found, beyond)]
             tilt = top.tilts_of(found.settled.tilt)
             spread = np.sqrt([one.place[1] for one in messages])
-            moved = float((np.abs(tilt - last) * spread).max(initial=0.0))
+            moved = float((np.abs(tilt - last) * spread).max(initial=0.0)) if placing else np.inf
             if moved < _STILL or 0.5 * before < moved < _ROUGH:
                 break
             last, before = tilt, moved
