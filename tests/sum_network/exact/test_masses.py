@@ -15,7 +15,8 @@ import congenial as cg
 from congenial.kernels.network import descend
 from congenial.kernels.numerics import laws
 from congenial.sum_network import exact
-from congenial.sum_network.exact import exact_draws, rare_draws
+from congenial.sum_network.exact import exact_draws
+from support.attempts import probability, weight
 from support.enumeration import enumerate_law, rows_of
 from support.narrow_windows import narrow_windows
 from support.random_networks import (
@@ -52,47 +53,10 @@ def noted(of, rows, seed, monkeypatch):
     return list(zip(seen, drawn, strict=True))
 
 
-def probability(of, values, rare):
-    """Probability that one attempt makes these choices and is accepted."""
-    out = rare_draws.share(of, values, rare)(1)[0]
-    for i, *key in rare_draws._choices(of, values):
-        if i in rare:
-            out *= rare_draws.chance(rare[i])
-        elif len(key) == 2:
-            c, s = key
-            row, k = rare_draws._row(of, c), s - int(of.lo[c])
-            out *= Decimal(int(row[k] - (row[k - 1] if k else 0))) / (1 << 62)
-        else:
-            c, s, left = key
-            out *= Decimal(int(rare_draws._weights(of, c, s, left, left)[0])) / (1 << 62)
-    return out
-
-
-def weight(compiled, of, values, drawn):
-    """Weight of the values of a draw; runs of like variables count with their two totals."""
-    network, unary = of.network, compiled.weights.each
-    left_out, out = set(network.members.tolist()), Decimal(1)
-    if compiled.freed is not None:
-        left_out.update(np.flatnonzero(compiled.freed.follows).tolist())
-    for v, u in enumerate(drawn.tolist()):
-        if v in left_out or unary.kind[v] == laws.FLAT:
-            continue
-        scale = Decimal(float(unary.scale[v]))
-        normal = unary.kind[v] == laws.GAUSSIAN
-        out *= (-u * u / (2 * scale * scale) if normal else -abs(u) / scale).exp()
-    for i in np.flatnonzero(network.op == descend.COMPOSE).tolist():
-        first, second, _, size = (int(column[i]) for column in network.program[1:])
-        own = [slot for slot in (first, second) if slot >= 0]
-        v = int(network.variable[network.slot_class[own[0]]])
-        flat = not math.isfinite(network.unary.scale[v])
-        inverse = Decimal(0) if flat else 1 / Decimal(float(network.unary.scale[v]))
-        for slot in own:
-            total = abs(int(values[slot]))
-            out *= math.comb(total + size - 1, total) * (-inverse * total).exp()
-        if len(own) == 2:
-            # the differences u of pairs have exp(-abs(u) / scale) over 1 - exp(-2 / scale)
-            out *= (1 - (-2 * inverse).exp()) ** size
-    return out
+def follows(compiled):
+    """Variables that follow from others."""
+    freed = compiled.freed
+    return [] if freed is None else np.flatnonzero(freed.follows).tolist()
 
 
 @MADE
@@ -111,7 +75,11 @@ def test_every_accepted_attempt_has_its_weight_over_the_mass(seed, made, narrow,
     with localcontext(prec=90, Emin=MIN_EMIN, Emax=MAX_EMAX):
         assert Decimal(0) < low < high < low * (1 + Decimal("1e-50"))
         for (values, rare), drawn in cases:
-            found = probability(of, values, rare) * low / weight(compiled, of, values, drawn)
+            found = (
+                probability(of, values, rare)
+                * low
+                / weight(of, values, drawn, left_out=follows(compiled))
+            )
             assert abs(found - 1) < CLOSE
     assert cases or narrow
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -10,7 +11,10 @@ import pytest
 import congenial as cg
 from congenial.conditioning.parted import condition_by_parts
 from congenial.errors import NumericalError
+from congenial.sum_network.exact import exact_draws
 from congenial.sum_network.joined import SplitSums, split_sums
+from support.attempts import probability, weight
+from support.narrow_windows import narrow_windows
 from support.parted_trees import random_parted
 
 
@@ -51,3 +55,46 @@ def test_all_parts_together_aim_at_the_probability_of_the_whole():
     sums, count = parted.sums(x), parted.split.roots.size
     assert isinstance(sums, SplitSums)
     assert sum(sums.part(number).share for number in range(count)) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("seed", range(24))
+def test_every_accepted_draw_has_its_weight_over_one_constant(seed, narrow, monkeypatch):
+    if narrow:
+        narrow_windows(monkeypatch, 0.2)
+    _, x, _, parted = random_parted(seed, 16)
+    sums, rng, noted = parted.sums(x), cg.seeded(seed), []
+    accepted = exact_draws.Acceptance.accepted
+
+    def noting(self, values, doubt, rare, source):
+        found = accepted(self, values, doubt, rare, source)
+        if found[0]:
+            noted.append((self.of, values[:, 0].copy(), rare.get(0, {})))
+        return found
+
+    monkeypatch.setattr(exact_draws.Acceptance, "accepted", noting)
+    constants = []
+    with localcontext(prec=90, Emin=MIN_EMIN, Emax=MAX_EMAX):
+        for _ in range(40):
+            noted.clear()
+            out = np.empty((1, x.size), dtype=np.int64)
+            if not sums._attempt(out, np.zeros(1, dtype=np.int64), rng)[0]:
+                continue
+            assert len(noted) == 1 + parted.split.roots.size
+            constants.append(constant_of(noted))
+        assert len(constants) > 10
+        assert max(constants) - min(constants) < max(constants) * Decimal("1e-38")
+
+
+def constant_of(noted):
+    """Probability of a draw of a top and its parts over the weight of the values, in decimals."""
+    found = Decimal(1)
+    for of, values, rare in noted:
+        network = of.network
+        # messages are no weights of their own, and neither the root of a part nor its outside is
+        others = range(network.n - len(network.received), network.n)
+        if network.sent.size:
+            others = [0] if network.roots.size else [0, network.n - 1]
+        drawn = values[: network.n]
+        found *= probability(of, values, rare) / weight(of, values, drawn, left_out=others)
+    return found
