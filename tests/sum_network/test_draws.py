@@ -16,9 +16,8 @@ import pytest
 from scipy.stats import chi2
 
 import congenial as cg
-from congenial import sum_network
 from congenial.kernels.network import compositions, descend
-from congenial.sum_network import draws
+from congenial.sum_network import draws, exact
 from support import one_choice
 from support.kernel_entries import entry
 
@@ -36,7 +35,7 @@ def tables_of(*, bounded=True, scale=1.5):
     resolved &= cg.nonnegative() if bounded else cg.exactly(0)
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scale), tree), resolved)
     compiled = conditioned._compiled(np.asarray(x))
-    return sum_network.fill(compiled, sum_network.ERROR_LIMIT, drawn=True)
+    return exact.fill_envelopes(compiled)
 
 
 @pytest.mark.parametrize("bounded", [True, False])
@@ -177,10 +176,10 @@ def test_the_error_of_root_choices_is_at_most_the_charge(scale):
     cumulate_root(t, 0.0, False, row)
     total = int(row[-1])
     drawn = np.diff(row, prepend=0).tolist()
-    exact = [int(w * 2.0**200) for w in np.minimum(t, 1.0).tolist()]
-    whole = sum(exact)
+    true = [int(w * 2.0**200) for w in np.minimum(t, 1.0).tolist()]
+    whole = sum(true)
     assert total < 1 << 63
-    apart = sum(abs(w * whole - e * total) for w, e in zip(drawn, exact, strict=True))
+    apart = sum(abs(w * whole - e * total) for w, e in zip(drawn, true, strict=True))
     # half of `apart` over both totals, and size * 2^-61
     assert apart << 60 < t.size * whole * total
 

@@ -33,11 +33,3 @@ def test_sums_that_bounds_rule_out_are_refused():
     ruled_out = weights(np.ones(3), np.array([9.0, 0.0, 0.0]), np.array([9.0, 2.0, 2.0]))
     with pytest.raises(InfeasibleError, match="within the bounds"):
         sum_network.compile(FOREST, ruled_out)
-
-
-def test_a_limit_takes_smaller_tables_and_bounds_the_error():
-    compiled = sum_network.compile(FOREST, weights(np.full(3, 20.0), np.full(3, -90.0), FREE))
-    tight = sum_network.fill(compiled, drawn=True)
-    loose = sum_network.fill(compiled, 1e-6, drawn=True)
-    assert loose.table.size < tight.table.size
-    assert tight.error < loose.error <= 1e-6

@@ -139,7 +139,7 @@ def test_networks_of_many_classes_begin_with_wider_windows_and_have_the_same_law
         laws.append(cg.posterior(mechanism.sample(x, rng=cg.seeded(1)), mechanism, known))
         laws[-1].summary()
         assert laws[-1].error_bound < 1e-9
-    one, other = (law._law.draw_tables[0] for law in laws)
+    one, other = (law._law.tables[0] for law in laws)
     assert other.table.size > 1.2 * one.table.size
     for v in (0, 1, 7):
         (values, p), (others, q) = (law.marginal(v) for law in laws)
@@ -148,7 +148,7 @@ def test_networks_of_many_classes_begin_with_wider_windows_and_have_the_same_law
     # wider windows that do not fit in memory are not tried
     monkeypatch.setattr(exact, "_MEMORY_LIMIT", one.table.size)
     narrow = cg.posterior(laws[0].problem.y, mechanism, known)
-    assert narrow._law.draw_tables[0].table.size == one.table.size
+    assert narrow._law.tables[0].table.size == one.table.size
 
 
 def test_windows_are_not_widened_for_errors_of_transforms():

@@ -16,7 +16,8 @@ from congenial.inference.simulated import Draw
 from congenial.inference.splits.messages import Evidence, Summaries
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
-from congenial.sum_network import Tables, share_unary
+from congenial.sum_network import Compiled, Tables, exact, share_unary
+from congenial.sum_network.exact import Envelopes
 from congenial.types import FloatArray, IntArray
 
 NO_EVIDENCE = "a flat prior gives no evidence; give a prior of the counts."
@@ -32,7 +33,7 @@ class NetworkLaw:
     @property
     def error(self) -> float:
         """Bound on the total variation between a draw and the law."""
-        return self.draw_tables[0].error
+        return 0.0 if self.prior is None else self.tables[0].error
 
     @property
     def log_total(self) -> float:
@@ -41,18 +42,19 @@ class NetworkLaw:
 
     def sample(self, rows: int, rng: Randomness) -> IntArray:
         """Draw the counts `rows` times, independently."""
-        tables, center = self.draw_tables
-        out = sum_network.sample(tables, rows, rng)
+        if self.prior is None:
+            envelopes, center = self._envelopes
+            out = exact.sample(envelopes, rows, rng)
+        else:
+            tables, center = self.tables
+            out = sum_network.sample(tables, rows, rng)
         out += center
         return out
 
     def draws_of(self, nodes: IntArray) -> Draw | None:
         """Return a function that draws some different nodes alone; None if all must be drawn."""
-        tables, center = self.draw_tables
+        tables, center = self.tables
         few = sum_network.draws_of_some(tables, nodes)
-        if few is None:  # in the tables of laws no count is composed
-            tables, center = self.tables
-            few = sum_network.draws_of_some(tables, nodes)
         if few is None:
             return None
         return lambda rows, rng: sum_network.sample(few, rows, rng) + center[nodes]
@@ -76,20 +78,25 @@ class NetworkLaw:
         return evidence.gradient(self.problem, self.prior, *self.tables)
 
     @cached_property
-    def draw_tables(self) -> tuple[Tables, IntArray]:
-        """Tables for draws, and the counts at their zero."""
-        return self._prepare(compose=True) if self.prior is None else self.tables
-
-    @cached_property
     def tables(self) -> tuple[Tables, IntArray]:
         """Tables for the laws of nodes, and the counts at their zero."""
-        return self._prepare(compose=False)
-
-    def _prepare(self, *, compose: bool) -> tuple[Tables, IntArray]:
-        forest = sum_network.of_tree(self.problem.tree)
-        if self.prior is not None:
+        if self.prior is None:
+            compiled, center = self._flat(whole=True)
+        else:
+            forest = sum_network.of_tree(self.problem.tree)
             weights, center = self.problem.weights(self.prior)
-            return sum_network.fill(sum_network.compile(forest, weights)), center
+            compiled = sum_network.compile(forest, weights)
+        return sum_network.fill(compiled), center
+
+    @cached_property
+    def _envelopes(self) -> tuple[Envelopes, IntArray]:
+        """Envelopes for draws under a flat prior, and the counts at their zero."""
+        compiled, center = self._flat(whole=False)
+        return exact.fill_envelopes(compiled), center
+
+    def _flat(self, *, whole: bool) -> tuple[Compiled, IntArray]:
+        """Return the sums and weights under a flat prior, see `sum_network.compile`."""
+        forest = sum_network.of_tree(self.problem.tree)
         center = self.problem.around(np.zeros(self.problem.tree.leaves.size))
         flat = share_unary(self.problem.unary(center))
         if not sum_network.is_proper(forest, flat):
@@ -97,8 +104,7 @@ class NetworkLaw:
                 "some counts are not determined by measurements, so a flat prior gives no "
                 "posterior; give a prior, or bounds."
             )
-        compiled = sum_network.compile(forest, flat, whole=not compose)
-        return sum_network.fill(compiled, drawn=compose), center
+        return sum_network.compile(forest, flat, whole=whole), center
 
 
 def evidence_of(problem: Problem) -> Evidence:

@@ -185,7 +185,7 @@ class Posterior:
     def error_bound(self) -> float:
         """Bound on the total variation between a draw and the posterior law.
 
-        Proved for a flat prior. For other priors, truncation is checked with wider windows and not
+        0 for a flat prior. For other priors, truncation is checked with wider windows and not
         proved; laws with two separate modes, for which this check may fail, are refused.
         """
         return self._law.error
@@ -498,11 +498,15 @@ class Posterior:
         problem = self.problem
         known = int(problem.measured.sum())
         kind = "a flat prior" if self.prior is None else "a prior of the leaves"
-        how = "proved" if self.prior is None else "checked on wider windows, not proved"
+        accuracy = "and has exactly this law"
+        if self.prior is not None:
+            accuracy = (
+                f"its numerical error at most {self.error_bound:.0e} in total variation (checked "
+                "on wider windows, not proved)"
+            )
         return (
             f"posterior of {self.n} nodes from {known} measurements under {kind}; each draw is "
-            f"independent, its numerical error at most {self.error_bound:.0e} in total variation "
-            f"({how}). It uses only the measurements, so it costs no privacy."
+            f"independent, {accuracy}. It uses only the measurements, so it costs no privacy."
         )
 
     def _sums_alone(self, at: list[int], size: int, rng: Randomness | None) -> IntArray | None:

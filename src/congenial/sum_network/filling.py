@@ -51,13 +51,11 @@ def compile(  # noqa: A001 -- reached as `sum_network.compile`
     return Compiled(forest, weights, freed)
 
 
-def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False) -> Tables:
+def fill(compiled: Compiled) -> Tables:
     """Place windows, fill the tables, and bound the error of draws from them.
 
-    `limit` is the total variation that truncation may cost a draw; `error_limit` is the largest in
-    use. By default truncation costs about as much as rounding. Weights with priors always have a
-    limit of 1e-8, which is checked on wider windows but not proved. If tables are used for draws
-    only (`drawn`), equal siblings share one table of their sum.
+    Truncation costs about as much as rounding. Weights with priors have a limit of 1e-8, which is
+    checked on wider windows but not proved.
 
     Raises InfeasibleError if no value satisfies all the sums, UnsupportedError if the tables would
     not fit in memory or would take too long, NumericalError if the error bound cannot be met.
@@ -66,12 +64,12 @@ def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False)
         return fill_priors(compiled.forest, compiled.weights, compiled.theta)
     forest, weights, freed = compiled.forest, compiled.weights, compiled.freed
     try:
-        tables = fill_noise(forest, weights, compiled.theta, limit, drawn=drawn)
+        tables = fill_noise(forest, weights, compiled.theta)
     except NumericalError:
         # multipliers from moments stop short where noise is far narrower than one count
         rows = forest_rows(forest)
         if rows is None:
             raise
         *_, theta = interior_tilts(rows, weights.each)
-        tables = fill_noise(forest, weights, theta, limit, drawn=drawn)
+        tables = fill_noise(forest, weights, theta)
     return replace(tables, freed=freed)

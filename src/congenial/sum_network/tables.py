@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
-from congenial.kernels.network import descend, messages
+from congenial.kernels.network import messages
 from congenial.kernels.network.messages import MERGE
 from congenial.kernels.network.records import Near, TiltedWeights
 from congenial.kernels.numerics import laws
-from congenial.sum_network.direct import split_directly
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
 from congenial.sum_network.freed import Freed
@@ -24,14 +23,14 @@ from congenial.sum_network.truncation import (
     cut_off,
     stretches,
 )
-from congenial.sum_network.weights import SharedUnary, Unary, composable
+from congenial.sum_network.weights import SharedUnary, Unary
 from congenial.sum_network.windows import (
     INFEASIBLE,
     Placement,
     place_classes,
     windows,
 )
-from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.types import FloatArray, IntArray
 
 # Limit on the total variation between an exact draw and its law, for each `_MANY` values.
 ERROR_LIMIT = 1e-9
@@ -43,8 +42,6 @@ _LAWS = 8.0
 _CUT = 1e-12
 # Most entries of all tables; each takes 8 bytes, and a few more during certification.
 _MEMORY_LIMIT = 1 << 28
-# Share of the remaining error that truncation by windows aims at; it may use all of it.
-_SPENT = 0.6
 # A union bound over m sums overstates the truncation error by about 30 m^(1/6) (measured), so
 # windows may truncate that much more.
 _PLACED = 30.0
@@ -55,8 +52,6 @@ _WEIGHT_UNITS = 1.0 + 2.0**-7
 # Error of a choice, in units of rounding: of the compensated message above it
 # (`kernels.convolution`), and of the products by which it chooses.
 SUM_UNITS = 5.0 + 2.0**-8
-# Share of the remaining error that uncompensated sums may spend, beside truncation.
-_PLAIN = 0.35
 # First width of windows, as a factor; the second is that of a network with more classes than the
 # third number. A first filling would truncate too much, and costs more than half of the next one.
 _FIRST, _FIRST_OF_MANY, _MANY_CLASSES = 1.04, 1.65, 1 << 18
@@ -95,7 +90,7 @@ class Tables(DrawnTables):
     def log_sum(self) -> float:
         """Log of the summed product of all unary weights, each 1 at its mode."""
         network = self.network
-        total = _log_composed(network)
+        total = 0.0
         for c in network.roots:
             total += float(self.log_scale[c]) + float(np.log(self.of_class(c).sum()))
         for c in network.fixed:
@@ -111,33 +106,14 @@ def error_limit(n: int) -> float:
     return ERROR_LIMIT * max(1.0, n / _MANY)
 
 
-def fill_noise(
-    forest: SumForest,
-    weights: SharedUnary,
-    theta: FloatArray,
-    limit: float | None,
-    *,
-    drawn: bool,
-) -> Tables:
-    """Compile the classes, place windows, fill and certify the tables: see `filling.fill`.
-
-    If `drawn`, sums that need no tables have none.
-    """
-    loose = limit is not None
-    composed = composable(weights.unary)
-    if limit is None:
-        limit = error_limit(forest.n) * (1.0 if drawn else _LAWS)
-    cut = 0.5 * _SPENT * limit * placed(forest.m) if loose else _CUT
+def fill_noise(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> Tables:
+    """Compile the classes, place windows, fill and certify the tables: see `filling.fill`."""
+    limit = _LAWS * error_limit(forest.n)
     for attempt in range(24):
-        far = far_bounds(forest, weights, theta, attempt, cut)
-        bounded = without_bounds(weights, far)
-        if drawn:
-            ways = np.resize(composed, bounded.unary.kind.size)
-            network = split_directly(compile_network(forest, bounded, theta, ways, reused=True))
-        else:
-            network = compile_network(forest, bounded, theta)
+        far = far_bounds(forest, weights, theta, attempt, _CUT)
+        network = compile_network(forest, without_bounds(weights, far), theta)
         fits = partial(bounds_out_of_reach, network.slot_class, weights, far)
-        tables = _widen_until_certified(network, place_classes(network), limit, fits, loose=loose)
+        tables = _widen_until_certified(network, place_classes(network), limit, fits)
         if tables is not None:
             return tables
     raise NumericalError(
@@ -222,16 +198,12 @@ def _widen_until_certified(
     place: Placement,
     limit: float,
     fits: Callable[[IntArray, IntArray], bool],
-    *,
-    loose: bool,
 ) -> Tables | None:
     """Fill tables in windows that are wide enough; None once windows do not fit."""
     # truncation need not cost much less than rounding
-    rounding = _least_rounding(network)
-    wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
-    spare = _PLAIN * (limit - rounding) if loose else 0.0
-    first = _FIRST if loose or network.ctype.size <= _MANY_CLASSES else _FIRST_OF_MANY
-    generous, last = first, np.inf
+    wanted = max(_CUT, 0.1 * _least_rounding(network))
+    generous = _FIRST if network.ctype.size <= _MANY_CLASSES else _FIRST_OF_MANY
+    last = np.inf
     for _ in range(12):
         asked = min(placed(network.links) * wanted, 0.5)
         lo, hi = windows(network, place, cut=asked, generous=generous)
@@ -240,9 +212,8 @@ def _widen_until_certified(
             continue
         if not fits(lo, hi):
             return None
-        tables, cut = _fill(network, place, (lo, hi), wanted, spare)
-        allowed = limit - (tables.error - cut) if loose else 0.5 * tables.error
-        enough = max(20.0 * _CUT, allowed)
+        tables, cut = _fill(network, place, (lo, hi), wanted)
+        enough = max(20.0 * _CUT, 0.5 * tables.error)
         slow = 0.5 * last < cut
         stalled = slow and tables.error <= limit  # transforms limit it, not windows
         if cut <= enough or stalled:
@@ -275,9 +246,7 @@ def check_room(network: Network, entries: int) -> None:
 
 def _least_rounding(network: Network) -> float:
     """Total variation that rounding costs with any windows, see `_fill`."""
-    # a composition splits a sum upwards, one downwards, or both
-    summed = 2 * int(np.count_nonzero(network.op == descend.COMPOSE))
-    own = _WEIGHT_UNITS * network.variables + summed + network.links
+    own = _WEIGHT_UNITS * network.variables + network.links
     return float((SUM_UNITS * network.choices + own) * _UNIT)
 
 
@@ -286,38 +255,21 @@ def _fill(
     place: Placement,
     windows: tuple[IntArray, IntArray],
     wanted: float,
-    spare: float,
 ) -> tuple[Tables, float]:
-    """Fill all tables; return them and the total variation lost to windows, `wanted` or so.
-
-    Uncompensated sums may cost `spare` more.
-    """
+    """Fill all tables; return them and the total variation lost to windows, `wanted` or so."""
     width = windows[1] - windows[0] + 1
     total = int(width.sum())
     check_room(network, total)
     filled = Messages.empty(*windows)
-    plain, off_by = _plain_sums(network, width, spare)
-    errors = _fill_tables(network, filled, plain)
+    errors = _fill_tables(network, filled)
     small = 0.01 * wanted / (network.choices + 1.0)
     cut = cut_off(network, filled, errors, place, small)
     # for each choice its `SUM_UNITS` and integers out of 2^61; for each variable its own weight
     # (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
     rounding[list(errors)] -= (SUM_UNITS - 1.0) * _UNIT  # the entries' error is in `cut`
-    error = float(rounding @ network.uses) + _least_rounding(network) + off_by
-    error += cut
+    error = float(rounding @ network.uses) + _least_rounding(network) + cut
     return Tables(**vars(filled), network=network, near=near_sums(network, place), error=error), cut
-
-
-def _log_composed(network: Network) -> float:
-    """Log of the factor by which differences of geometric variables outweigh their members.
-
-    Pairs of geometric weights with one difference u add up to exp(-abs(u) / scale) over
-    1 - exp(-2 / scale), for any tilt.
-    """
-    both = (network.op == descend.COMPOSE) & (network.first >= 0) & (network.second >= 0)
-    v = network.variable[network.slot_class[network.first[both]]]
-    return float(network.cls[both] @ np.log(-np.expm1(-2.0 / network.unary.scale[v])))
 
 
 def near_sums(network: Network, place: Placement) -> Near:
@@ -334,31 +286,7 @@ def plain_units(terms: IntArray) -> FloatArray:
     return np.asarray(4.0 + 2.0**-8 + (terms + 7) // 8)
 
 
-def _plain_sums(network: Network, width: IntArray, spare: float) -> tuple[BoolArray, float]:
-    """Return the classes whose sums are not compensated, and their error, at most `spare`.
-
-    Classes with the most products for their error are taken first.
-    """
-    plain = np.zeros(width.size, dtype=np.bool_)
-    merges = np.flatnonzero((network.ctype == MERGE) & (width > 0))
-    if spare <= 0.0 or not merges.size:
-        return plain, 0.0
-    left, right = width[network.left[merges]], width[network.right[merges]]
-    terms = np.minimum(left, right)
-    more = np.maximum(plain_units(terms) - SUM_UNITS, 0.0)
-    costs = more * network.uses[merges] * _UNIT
-    total = float(costs.sum())
-    if total > spare:
-        products = terms * np.minimum(width[merges], left + right)
-        order = np.argsort(costs / products)
-        spent = np.cumsum(costs[order])
-        fitting = int(np.searchsorted(spent, spare, side="right"))
-        merges, total = merges[order[:fitting]], float(spent[fitting - 1]) if fitting else 0.0
-    plain[merges] = True
-    return plain, total
-
-
-def _fill_tables(network: Network, into: Messages, plain: BoolArray) -> dict[int, FloatArray]:
+def _fill_tables(network: Network, into: Messages) -> dict[int, FloatArray]:
     """Fill tables, factors and scales; return bounds on the errors of those of transforms."""
     lo, width, log_scale = into.lo, into.width, into.log_scale
     v, products = np.maximum(network.variable, 0), network.products(width)
@@ -366,6 +294,7 @@ def _fill_tables(network: Network, into: Messages, plain: BoolArray) -> dict[int
     wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, NARROW * width))
     of_transforms = set(wide.tolist())
     law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
+    plain = np.zeros(width.size, dtype=np.bool_)
     args = (network.classes, law, into.windows, into.table, into.factor, log_scale, plain)
     for begin, c in stretches(products, wide.astype(np.int64)):
         messages.fill(begin, c, *args)

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import assume, given, settings
 
 import congenial as cg
-from congenial import sum_network
 from congenial.errors import NumericalError
 from congenial.kernels.network import descend
 from congenial.sum_network import tables as exact
@@ -37,26 +36,6 @@ def split(tables, c, s):
     return np.column_stack((one, s - one)), share
 
 
-def compositions(total, parts):
-    """All ways to write `total` as a sum of `parts` numbers, none negative."""
-    if parts == 1:
-        return np.array([[total]])
-    return np.vstack(
-        [
-            np.column_stack((np.full(len(rest), first), rest))
-            for first in range(total + 1)
-            for rest in [compositions(total - first, parts - 1)]
-        ]
-    )
-
-
-def composed(up, down, parts):
-    """Differences of two uniform compositions, and their probabilities."""
-    outcomes = compositions(up, parts)[:, None, :] - compositions(-down, parts)
-    outcomes, counts = np.unique(outcomes.reshape(-1, parts), axis=0, return_counts=True)
-    return outcomes, counts / counts.sum()
-
-
 def law_of_draws(tables, n):
     """Every vector that the program can draw, shape (k, n), and its probability."""
     network = tables.network
@@ -69,16 +48,12 @@ def law_of_draws(tables, n):
         read, slots = [first], [second, third]
         if op == descend.ROOT:
             read, slots = [], [first]
-        elif op == descend.COMPOSE:
-            read, slots = [first, second], network.members[third : third + c].tolist()
         keys, at = np.unique(values[:, read], axis=0, return_inverse=True)
         states, masses = [], []
         for k, key in enumerate(keys.tolist()):
             if op == descend.ROOT:
                 t = tables.of_class(c)
                 outcomes, shares = np.arange(tables.lo[c], tables.hi[c] + 1)[:, None], t / t.sum()
-            elif op == descend.COMPOSE:
-                outcomes, shares = composed(*key, c)
             else:
                 outcomes, shares = split(tables, c, key[0])
             here = np.flatnonzero(at.ravel() == k)
@@ -103,17 +78,14 @@ def distance(one: Case, law, tables) -> float:
     return 0.5 * math.fsum(np.abs(gap))
 
 
-def prepared(one: Case, *, compose=False, cut=None):
+def prepared(one: Case, *, cut=None):
     """Tables as for a draw; `cut` plans for another loss, and accepts it."""
     conditioned = one.condition()
     with pytest.MonkeyPatch.context() as patch:
         if cut is not None:
             patch.setattr(exact, "_CUT", cut)
             patch.setattr(exact, "ERROR_LIMIT", 1.0)
-        if not compose:
-            return conditioned._prepare(one.x)
-        compiled = conditioned._compiled(np.asarray(one.x))
-        return sum_network.fill(compiled, sum_network.ERROR_LIMIT, drawn=True)
+        return conditioned._prepare(one.x)
 
 
 def tree_case(parents, scales, leaves, *, kind="laplace", pinned=(), lo=-INF):
@@ -142,13 +114,13 @@ CASES = {
 }
 
 
-def claims(one: Case, *, compose=False):
+def claims(one: Case):
     """True distance and certified error for each loss planned for that is not refused."""
     law = one.law()
     found = []
     for cut in CUTS:
         with suppress(NumericalError):
-            found.append(prepared(one, compose=compose, cut=cut))
+            found.append(prepared(one, cut=cut))
     return [(distance(one, law, tables), tables.error) for tables in found]
 
 
@@ -169,16 +141,6 @@ def test_the_truncation_of_narrow_windows_is_detected():
     one, wrong = CASES["star"], tree_case((-1, 0, 0, 0), 0.75, [3, 0, 1])
     tables = prepared(one)
     assert distance(one, wrong.law(), tables) > 1e6 * tables.error
-
-
-@pytest.mark.parametrize("pinned", [(), (0,)])
-def test_the_certificate_of_composed_families(pinned):
-    one = tree_case((-1, 0, 0, 0, 0), [0.9, 0.25, 0.25, 0.25, 0.25], [2, 0, 1, 1], pinned=pinned)
-    tables = prepared(one, compose=True)
-    assert (tables.network.op == descend.COMPOSE).any()
-    assert distance(one, one.law(), tables) <= tables.error + ROUNDING
-    for true, claimed in claims(one, compose=True):
-        assert true <= claimed + ROUNDING
 
 
 def check_any(one):

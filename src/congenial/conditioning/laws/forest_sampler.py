@@ -428,10 +428,8 @@ class Conditioned(PlotsMarginals):
             return tables
         return self.whole_tables if self.data_free else self._prepare(counts, whole=True)
 
-    def _prepare(
-        self, counts: IntArray | None, *, compose: bool = False, whole: bool = False
-    ) -> Tables:
-        return sum_network.fill(self._compiled(counts, whole=whole), drawn=compose)
+    def _prepare(self, counts: IntArray | None, *, whole: bool = False) -> Tables:
+        return sum_network.fill(self._compiled(counts, whole=whole))
 
     def _draws_of(self, counts: IntArray) -> Envelopes | families.FamilySums | SplitSums:
         """Fill tables for draws; part by part, if those of a large tree do not fit in memory."""

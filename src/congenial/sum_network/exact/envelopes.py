@@ -46,6 +46,8 @@ AIM, _MOST = 3e-7, 64.0
 _TOLERANCE = 1e-9
 # Factor from one try of windows to the next, and what each missing decade adds to it; most tries.
 _WIDER, _FASTER, _MOST_DECADES, _TRIES = 1.15, 0.1, 4.0, 16
+# Tries in a row without any bound, after which wider windows are not expected to help.
+_LACKING = 4
 # Multipliers are multiples of this part of the next power of two, so that their sums are exact.
 _STEPS = 2.0**52
 _FEWEST_BITS = 2.0**12
@@ -144,7 +146,7 @@ def _widened(
     fits: Callable[[IntArray, IntArray], bool],
 ) -> Envelopes | None:
     """Fill envelopes in windows that are wide enough; None once windows do not fit."""
-    generous, last, inside = 1.0, np.inf, place_received(network, place)
+    generous, last, lacking, inside = 1.0, np.inf, 0, place_received(network, place)
     asked, most = min(placed(network.links) * aim, 0.5), _MOST * aim
     for margin in range(1, _TRIES + 1):
         lo, hi = windows(network, inside, cut=asked, generous=generous, margin=margin)
@@ -153,6 +155,9 @@ def _widened(
         _take_windows(network, lo, hi)
         found = _fill(network, place, (lo, hi), weights)
         rare = most * 10.0**_MOST_DECADES if found is None else found.rare
+        lacking = lacking + 1 if found is None else 0
+        if lacking == _LACKING:
+            break
         if found is not None and rare <= most:
             return found
         if network.received and rare > 0.5 * last:
