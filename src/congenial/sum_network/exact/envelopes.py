@@ -46,8 +46,9 @@ AIM, _MOST = 3e-7, 64.0
 _TOLERANCE = 1e-9
 # Factor from one try of windows to the next, and what each missing decade adds to it; most tries.
 _WIDER, _FASTER, _MOST_DECADES, _TRIES = 1.15, 0.1, 4.0, 16
-# Tries in a row without any bound, after which wider windows are not expected to help.
-_LACKING = 4
+# Tries in a row without any bound, and entries of all tables, from which on wider windows would take
+# long, and other multipliers are tried first.
+_LACKING, _LARGE = 4, 1 << 18
 # Multipliers are multiples of this part of the next power of two, so that their sums are exact.
 _STEPS = 2.0**52
 _FEWEST_BITS = 2.0**12
@@ -156,7 +157,7 @@ def _widened(
         found = _fill(network, place, (lo, hi), weights)
         rare = most * 10.0**_MOST_DECADES if found is None else found.rare
         lacking = lacking + 1 if found is None else 0
-        if lacking == _LACKING:
+        if lacking >= _LACKING and int((hi - lo + 1).sum()) > _LARGE:
             break
         if found is not None and rare <= most:
             return found
