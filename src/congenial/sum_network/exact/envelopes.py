@@ -46,8 +46,8 @@ AIM, _MOST = 3e-7, 64.0
 _TOLERANCE = 1e-9
 # Factor from one try of windows to the next, and what each missing decade adds to it; most tries.
 _WIDER, _FASTER, _MOST_DECADES, _TRIES = 1.15, 0.1, 4.0, 16
-# Tries in a row without any bound, and entries of all tables, from which on wider windows would take
-# long, and other multipliers are tried first.
+# Tries in a row without any bound, and entries of all tables, from which on wider windows would
+# take long, and other multipliers are tried first.
 _LACKING, _LARGE = 4, 1 << 18
 # Multipliers are multiples of this part of the next power of two, so that their sums are exact.
 _STEPS = 2.0**52
