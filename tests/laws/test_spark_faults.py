@@ -127,8 +127,8 @@ PHASES = {
     "counting": ("counts/*", 1),
     "shapes": ("results/shape.*", 1),
     "messages": ("results/message-*", 1),
-    "drawing": ("results/drawn.*", 1),
-    "late": ("results/drawn.*", PARTS - 3),
+    "drawing": ("results/drawn-*", 1),
+    "late": ("results/drawn-*", PARTS - 3),
 }
 
 
