@@ -18,13 +18,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
+from fractions import Fraction
 from itertools import accumulate
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.errors import ArgumentError
+from congenial.errors import ArgumentError, NumericalError
 
 Bits = npt.NDArray[np.uint64]
 KEY_BITS = 256
@@ -44,6 +45,8 @@ FIRST, MORE = 40, 20
 # Digits for the roundings of 10^15 operations and for exponents of 10^15.
 _GUARD = 32
 _WORD = 64
+# No geometric variable is larger.
+_LARGEST = 1 << 62
 
 
 @runtime_checkable
@@ -275,6 +278,30 @@ def choose(weights: Sequence[int], count: int, rng: Randomness) -> npt.NDArray[n
             first += sum(end < known for end in left)
         drawn[row] = first
     return np.array(possible, dtype=np.int64)[drawn]
+
+
+def uniform_below(n: int, rng: Randomness) -> int:
+    """Draw one of the integers 0 to n - 1, each with exactly the same probability."""
+    words, spare = -(-n.bit_length() // _WORD), -n.bit_length() % _WORD
+    while True:
+        drawn = int.from_bytes(rng.bits(words).tobytes(), "little") >> spare
+        if drawn < n:
+            return drawn
+
+
+def geometric(ratio: Fraction, rng: Randomness) -> int:
+    """Draw k with the probability (1 - ratio) ratio^k, exactly."""
+
+    def probability(level: int) -> Enclosure:
+        with precision(level):
+            return around(Decimal(ratio.numerator) / Decimal(ratio.denominator), level)
+
+    k = 0
+    while is_below(int(rng.bits(1)[0]), probability, rng):
+        k += 1
+        if k > _LARGEST:
+            raise NumericalError("the noise of one count exceeds 2^62; use smaller noise scales.")
+    return k
 
 
 def product(parts: Iterable[Probability]) -> Probability:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from congenial.kernels.numerics import laws
+from congenial.sum_network.cutset.assignments import choose_cut, enumerate_cut, evaluated
 from congenial.sum_network.cutset.boxes import place_box
-from congenial.sum_network.cutset.systems import cycle_closers
+from congenial.sum_network.cutset.branches import compile_branches
+from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
 from congenial.sum_network.weights import Unary
 
 
@@ -45,3 +48,49 @@ def listed(unary, box, cut):
     every = list(itertools.product(*ranges))
     values = np.array(every, dtype=np.int64).reshape(len(every), len(cut))
     return np.ascontiguousarray(values), log_weights(unary.at(np.array(cut, dtype=int)), values)
+
+
+@dataclass(frozen=True)
+class OpenCase:
+    """Sums with cycles of few variables, some without bounds, and the solutions near zero."""
+
+    system: SumSystem
+    unary: Unary
+    solutions: np.ndarray
+
+    def scaled(self, factor):
+        return replace(self.unary, scale=self.unary.scale * factor)
+
+
+def open_case(seed):
+    """Return random sums with a cycle, of three or four variables, of which one may be unmeasured."""
+    rng = np.random.default_rng([71, seed])
+    while True:
+        n = int(rng.integers(3, 5))
+        rows = []
+        for _ in range(2):
+            entries = rng.choice(n, int(rng.integers(2, n + 1)), replace=False).tolist()
+            rows.append({v: int(rng.choice([-1, 1])) for v in entries})
+        free, flat = np.zeros(n, dtype=bool), rng.random(n) < 0.15
+        kind = np.where(flat, laws.FLAT, rng.choice([laws.LAPLACE, laws.LAPLACE, laws.GAUSSIAN], n))
+        lo = np.where(flat | (rng.random(n) < 0.4), -rng.integers(0, 4, n).astype(float), -np.inf)
+        hi = np.where(flat | (rng.random(n) < 0.3), rng.integers(0, 4, n).astype(float), np.inf)
+        unary = Unary(kind, rng.choice([0.4, 0.7, 1.0], n), np.zeros(n), lo, hi)
+        u = np.array(list(itertools.product(range(-13, 14), repeat=n)))
+        matrix = np.zeros((len(rows), n), dtype=int)
+        for k, row in enumerate(rows):
+            matrix[k, list(row)] = list(row.values())
+        held = (u @ matrix.T == 0).all(axis=1) & ((u >= lo) & (u <= hi)).all(axis=1)
+        if cycle_closers(rows, range(n)) and held.sum() > 3:
+            system = SumSystem(n, 0, n, tuple(rows), free, None)
+            return OpenCase(system, unary, np.ascontiguousarray(u[held]))
+
+
+def narrowly_weighed(case, budget, *, tally=False):
+    """Weigh assignments within the windows of a budget, without a look at what lies beyond."""
+    system, row = case.system, 0 if tally else None
+    box = place_box(system.rows, case.unary, system.every_fixed, budget)
+    cut = choose_cut(system, box, tally=row)
+    values, log_own = enumerate_cut(system, box, cut, 1 << 16)
+    branches = compile_branches(system.rows, box, system.free, cut, tally=row)
+    return evaluated(box, branches, values, log_own, system.rows)

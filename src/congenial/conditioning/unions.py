@@ -15,14 +15,12 @@ from congenial.accounting.guarantee import (
     Neighbours,
     mixed_guarantee,
     union_guarantee,
-    with_sampler_error,
 )
 from congenial.accounting.loss.inequalities import TRIVIAL
 from congenial.conditioning.laws.conditional import PlotsMarginals
-from congenial.conditioning.laws.cutset_sampler import CutConditioned
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import checked_counts, checked_rows
-from congenial.conditioning.mixtures import check_alike, draw_mixed
+from congenial.conditioning.mixtures import check_alike
 from congenial.conditioning.weighed_parts import WeighedPart, draw_weighed
 from congenial.errors import (
     ArgumentError,
@@ -76,11 +74,6 @@ class ConditionedMixture(PlotsMarginals):
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> IntArray:
         """Draw releases; see `Conditioned.sample`."""
-        if not self._exact:
-            log_weights = self._log_weights(x)
-            weights = np.exp(log_weights - log_weights.max())
-            drawn = draw_mixed(self.parts, weights, x, size, resolve(rng))
-            return np.asarray(drawn, dtype=np.int64)
         rows, source = checked_size(size), resolve(rng)
         counts = self._checked(x)
         out = draw_weighed(self._weighed(counts), counts, rows, source)
@@ -167,32 +160,18 @@ class ConditionedMixture(PlotsMarginals):
                 stated = replace(
                     stated, epsilon=2.0 * base, base_epsilon=base, gamma=1.0, gamma_source=TRIVIAL
                 )
-        error = self.error_bound
-        # delta of each part without its sampler's error, at the largest epsilon
-        ideal = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
-        return replace(
-            stated, delta=with_sampler_error(stated.epsilon, ideal, error), sampler_error=error
-        )
+        delta = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
+        return replace(stated, delta=delta, sampler_error=0.0)
 
     @property
     def error_bound(self) -> float:
-        """Bound on the total variation between a draw and its law; 0 if the sums form a forest.
-
-        The choice among sums with cycles has the errors of the tables that two weights come from.
-        """
-        return 0.0 if self._exact else 3.0 * max(part.error_bound for part in self.parts)
-
-    @property
-    def _exact(self) -> bool:
-        """Whether the parts are drawn from envelopes: all have the same sums."""
-        return not any(isinstance(part, CutConditioned) for part in self.parts)
+        """Bound on the total variation between a draw and its law."""
+        return 0.0
 
     def explain(self) -> str:
         """Say how the mixture is drawn."""
         first, weighed = self.parts[0], "weighed by their probabilities of the invariant"
         made = f"mixture of {len(self.parts)} conditional mechanisms, {weighed}"
-        if not self._exact:
-            return f"{made}; each is drawn by the {first.explain()}"
         calls = "All draws share the tables of the parts."
         if not all(part.data_free for part in self.parts):
             calls = "Each call of sample() fills the tables of all parts."

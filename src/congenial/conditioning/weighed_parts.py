@@ -1,6 +1,6 @@
-"""Exact draws from a mixture of conditional laws, whose parts are weighed by their envelopes.
+"""Exact draws from a mixture of conditional laws, whose parts are weighed by their attempts.
 
-A part is chosen by an upper bound on its weight times the mass of its envelopes. One attempt at a
+A part is chosen by an upper bound on its weight times the mass of its attempts. One attempt at a
 draw follows, and if it is refused, a part is chosen again. Proof: `proofs/forest-draws.md`.
 """
 
@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Attempts, Conditioned
 from congenial.errors import NumericalError
 from congenial.invariants.resolved import checked_draws
 from congenial.randomness import (
@@ -28,7 +28,6 @@ from congenial.randomness import (
     product,
 )
 from congenial.sum_network import exact
-from congenial.sum_network.exact import Envelopes
 from congenial.types import BoolArray, IntArray
 
 # A part of the largest bound has this share, and a part that is far less likely has the second one.
@@ -51,30 +50,24 @@ class WeighedPart:
     far: bool = False
 
     @cached_property
-    def envelopes(self) -> Envelopes:
-        """Envelopes from which the part draws."""
-        return self.part.weighed_envelopes(self.x)
+    def attempts(self) -> Attempts:
+        """Attempts at draws of the part."""
+        return self.part.attempts(self.x)
 
     @cached_property
     def mass(self) -> Probability:
-        """The part's weight, times its probability of no noise, times the mass of its envelopes."""
+        """The part's weight, times its probability of no noise, times the mass of its attempts."""
         mechanism = self.part.mechanism
         zero = exact.without_noise(mechanism.noise.kind, mechanism.scales)
-        return product((self._weight, zero, exact.mass(self.envelopes)))
+        return product((self._weight, zero, self.attempts.mass))
 
     def fill(self) -> None:
         """Fill the tables; raises InfeasibleError if no values satisfy the invariant."""
-        _ = self.envelopes
+        _ = self.attempts
 
     def _weight(self, level: int) -> Enclosure:
         with precision(level):
             return around(Decimal(self.weight), level)
-
-    def attempt(self, rows: int, rng: Randomness) -> tuple[BoolArray, IntArray]:
-        """Try to draw noise; return which draws are accepted, and these, shape (accepted, n)."""
-        n, forest = self.part.mechanism.n, self.part.forest
-        accepted, noise = exact.attempt(self.envelopes, rows, rng, first=n)
-        return accepted, (noise * forest.orientation[:n] if forest.turned else noise)
 
 
 def draw_weighed(
@@ -101,7 +94,7 @@ def draw_weighed(
             mine = mine[_kept(parts[i], bounds[i], words[mine], rng)]
             if not mine.size:
                 continue
-            accepted, noise = parts[i].attempt(mine.size, rng)
+            accepted, noise = parts[i].attempts.attempt(mine.size, rng)
             mine, drawn = mine[accepted], noise + counts
             out[left[mine]] = checked_draws(parts[i].part.resolved, drawn, counts)
             again[mine] = False

@@ -1,11 +1,10 @@
-"""Beliefs about one variable over all values of a cut set, and choices block by block."""
+"""Beliefs about one variable over all values of a cut set."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from congenial.kernels.network.cutset import pick
 from congenial.sum_network.cutset.assignments import evaluate
 from congenial.sum_network.cutset.branches import compile_branches
 from support.cut_cases import cut_case, listed, log_weights
@@ -30,17 +29,3 @@ def test_beliefs_are_the_summed_weights_of_the_solutions(seed):
         own = weights[solutions[:, last] == branches.windows.lo[root] + i].sum()
         assert found == pytest.approx(own, rel=1e-10, abs=1e-15)
     assert belief.sum() == pytest.approx(weights.sum(), rel=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_picks_are_in_proportion_to_the_weights(seed):
-    rng = np.random.default_rng(seed)
-    weights = rng.exponential(size=(int(rng.integers(1, 5)), int(rng.integers(1, 6))))
-    many = 200
-    even = np.array([(2 * i + 1) * (2**63 // many) for i in range(many)], dtype=np.uint64)
-    words = np.array(np.meshgrid(even, even)).reshape(2, -1).T.copy()
-    out = np.empty(many * many, dtype=np.int64)
-    pick(weights, weights.sum(axis=1), words, out)
-    share = np.bincount(out, minlength=weights.size) / out.size
-    # a count on either side of each end of a block, and of each weight in it
-    np.testing.assert_allclose(share, weights.ravel() / weights.sum(), atol=4.0 / many)

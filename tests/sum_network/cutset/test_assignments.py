@@ -1,27 +1,24 @@
-"""Assignments of a cut set are drawn in proportion to their weights."""
+"""Windows grow until nearly all weight is within them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from congenial.sum_network.cutset.assignments import draw_assignments, evaluated
-from congenial.sum_network.cutset.branches import compile_branches
-from support.cut_cases import cut_case, listed
+from congenial.sum_network.cutset.assignments import weigh
+from congenial.sum_network.cutset.outside import excluded, log_bound
+from support.cut_cases import log_weights, open_case
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
-MANY = 400
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_evenly_spaced_words_give_each_assignment_its_share(seed):
-    rows, unary, box, cut, _ = cut_case(seed)
-    branches = compile_branches(tuple(rows), box, list(range(unary.lo.size)), cut)
-    values, log_own = listed(unary, box, cut)
-    found = evaluated(box, branches, values, log_own)
-    # fewer than a block: the second word alone decides
-    words = np.zeros((MANY, 2), dtype=np.uint64)
-    words[:, 1] = [(2 * i + 1) * (2**63 // MANY) for i in range(MANY)]
-    counts = np.bincount(draw_assignments(found, words), minlength=values.shape[0])
-    share = np.exp(found.log_weight - found.log_total)
-    np.testing.assert_allclose(np.cumsum(counts), MANY * np.cumsum(share), atol=1.0)
+@for_each_seed(60)
+def test_listed_assignments_have_all_weight_but_what_is_bounded(seed):
+    case = open_case(seed)
+    found = weigh(case.system, case.unary)
+    beyond = log_bound(found.box, len(excluded(found.box, found.branches)))
+    assert beyond <= found.log_total + np.log(1.001e-12)
+    every = np.logaddexp.reduce(log_weights(case.unary, case.solutions))
+    # the solutions end where little is left
+    assert found.log_total == pytest.approx(every, abs=1e-3)

@@ -53,7 +53,7 @@ def test_summed_losses_leave_their_ball_with_at_most_the_budget(seed):
     rng = np.random.default_rng(seed)
     unary = noise(rng, 2)
     box = place_box((), unary, np.zeros(2, dtype=bool), 6.0)
-    limit = box.ball([0, 1])
+    limit, _ = box.ball([0, 1])
     (_, p), (_, q) = law_of(unary, 0), law_of(unary, 1)
     with np.errstate(divide="ignore"):
         loss = np.log(p.max()) - np.log(p)[:, None] + np.log(q.max()) - np.log(q)

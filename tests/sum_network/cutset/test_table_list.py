@@ -48,7 +48,7 @@ def test_a_sum_leaves_its_window_with_at_most_the_budget_of_its_events(seed):
     own = [(made.columns["lo"][t], made.columns["hi"][t]) for t in range(n)]
     # no wider than its parts, which is all that two wide ones would need
     assert sum(low for low, _ in own) <= lo <= hi <= sum(high for _, high in own)
-    events = made.events + 2 * n
+    events = 2 * (len(made.sums) + n)
     assert law[(s < lo) | (s > hi)].sum() <= events * np.exp(-BUDGET)
     assert made.columns["op"].count(cutset.MERGE) == n - 1
 
@@ -68,7 +68,7 @@ def test_a_tally_holds_the_signed_sum_of_the_values_that_entered(seed):
     s = first + np.arange(law.size)
     lo, hi = made.columns["tally_lo"][top], made.columns["tally_hi"][top]
     assert lo < hi
-    assert law[(s < lo) | (s > hi)].sum() <= (made.events + 2 * n) * np.exp(-BUDGET)
+    assert law[(s < lo) | (s > hi)].sum() <= 2 * (len(made.sums) + n) * np.exp(-BUDGET)
     closed = made.close(entered, 0, shifted=True)
     # the first one's value is left, and no tally
     assert (made.columns["lo"][closed], made.columns["hi"][closed]) == (

@@ -8,22 +8,24 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.laws.forest_sampler import Conditioned, data_free_weights
+from congenial.conditioning.laws.forest_sampler import Attempts, Conditioned, data_free_weights
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import ERROR_LIMIT, least_ceiling, sum_rows
+from congenial.sum_network import cutset, least_ceiling, sum_rows
 from congenial.sum_network.cutset import (
     Assignments,
     CutCost,
+    CutDraws,
     SumSystem,
     cut_cost,
     forest_left,
+    prepare,
     sample,
     summable,
     weigh,
 )
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 from congenial.wording import many
 
 
@@ -41,11 +43,11 @@ class CutConditioned(Conditioned):
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> IntArray:
-        """Draw releases, each independent and within `error_bound` of the law."""
+        """Draw releases, each independent, with exactly the law."""
         counts = self._checked(x)
         rows = checked_size(size)
         source = resolve(rng)
-        noise = sample(self._weighed(counts), rows, source)
+        noise = sample(self._draws(counts), rows, source)
         out = checked_draws(self.resolved, counts + noise[:, : self.mechanism.n], counts)
         return out[0] if size is None else out
 
@@ -73,29 +75,44 @@ class CutConditioned(Conditioned):
     def _tally(self) -> int | None:
         return self.cost.tally
 
-    def explain(self) -> str:
-        """Say which sampler draws, why, and at what cost."""
+    @property
+    def sums_text(self) -> str:
+        """How many sums form cycles, and what opens them."""
         system, cost = self.sums, self.cost
         domain = self.mechanism.domain or self.resolved.counted
         first = [system.name(v) if v >= system.n else named(domain, v) for v in cost.cut[:4]]
         more = f" and {len(cost.cut) - 4} more" if len(cost.cut) > 4 else ""
-        ignored = " This estimate ignores bounds and uses no confidential counts."
-        estimate = "" if self.data_free else ignored
         listed = f"enumerating {many(len(cost.cut), 'value')} ({'; '.join(first)}{more})"
         held = listed if first else ""
         carried = "" if cost.tally is None else "one sum that is carried along with the others"
         opened = " and ".join(filter(None, (held, carried)))
+        return f"{len(system.rows)} sums form cycles, opened by {opened}"
+
+    def explain(self) -> str:
+        """Say which sampler draws, why, and at what cost."""
+        ignored = " This estimate ignores bounds and uses no confidential counts."
+        estimate = "" if self.data_free else ignored
         return (
-            f"exact sampler by a cut set: {len(system.rows)} sums form cycles, opened by {opened}. "
-            f"{cost}{estimate} {self._law_text} Each draw is independent; "
-            f"its numerical error changes no probability by more than {ERROR_LIMIT:.0e}."
-            f"{self._untried}"
+            f"exact sampler by a cut set: {self.sums_text}. {self.cost}{estimate} {self._law_text} "
+            f"Each draw is independent. Its law is exactly the stated one.{self._untried}"
         )
 
+    def attempts(self, x: npt.ArrayLike) -> Attempts:
+        """Return attempts at draws; see `Conditioned.attempts`."""
+        draws, n = self._draws(self._checked(x)), self.mechanism.n
+
+        def attempt(rows: int, rng: Randomness) -> tuple[BoolArray, IntArray]:
+            accepted, noise = cutset.attempt(draws, rows, rng)
+            return accepted, noise[:, :n]
+
+        return Attempts(cutset.mass(draws), attempt)
+
     @cached_property
-    def error_bound(self) -> float:
-        """Bound on the total variation between a draw and its law, for every dataset."""
-        return self._free_weighed.error if self.data_free else ERROR_LIMIT
+    def _free_draws(self) -> CutDraws:
+        return prepare(self._free_weighed)
+
+    def _draws(self, counts: IntArray) -> CutDraws:
+        return self._free_draws if self.data_free else prepare(self._weigh(counts))
 
     @cached_property
     def _free_weighed(self) -> Assignments:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -29,7 +29,7 @@ from congenial.kernels.numerics.trees import compact, read_only
 from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.noise.law import find_law
-from congenial.randomness import Randomness, resolve
+from congenial.randomness import Probability, Randomness, resolve
 from congenial.sum_network import (
     SharedUnary,
     SumForest,
@@ -49,6 +49,19 @@ from congenial.types import BoolArray, FloatArray, IntArray
 # Most nodes of a part, and most parts, of a tree whose tables do not fit in memory at once. Larger
 # parts take long, and their messages miss the error bound more often.
 _LARGEST_PART, _MOST_PARTS = 1 << 17, 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Attempts:
+    """Single attempts at draws of noise, of which each may be refused.
+
+    An attempt leads to noise, and is accepted, with the noise's weight over the mass. Weights are 1
+    at noise 0.
+    """
+
+    mass: Probability
+    # Of a number of rows, returns which are accepted, and the noise of these, shape (accepted, n).
+    attempt: Callable[[int, Randomness], tuple[BoolArray, IntArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +156,7 @@ class Conditioned(PlotsMarginals):
         return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
 
     def weighed_envelopes(self, x: npt.ArrayLike) -> Envelopes:
-        """Return envelopes whose mass is known, from which unions and mixtures draw.
-
-        Under equalities alone they are filled once.
+        """Return envelopes whose mass is known; under equalities alone they are filled once.
 
         Parameters
         ----------
@@ -159,6 +170,26 @@ class Conditioned(PlotsMarginals):
         if self.data_free:
             return self._free_envelopes
         return exact.fill_envelopes(self._compiled(self._checked(x)), direct=False)
+
+    def attempts(self, x: npt.ArrayLike) -> Attempts:
+        """Return attempts at draws, from which unions and mixtures draw.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+
+        Raises
+        ------
+        UnsupportedError
+            If the tables do not fit in memory; draws of this mechanism alone may take less.
+        """
+        envelopes, n, forest = self.weighed_envelopes(x), self.mechanism.n, self.forest
+
+        def attempt(rows: int, rng: Randomness) -> tuple[BoolArray, IntArray]:
+            accepted, noise = exact.attempt(envelopes, rows, rng, first=n)
+            return accepted, (noise * forest.orientation[:n] if forest.turned else noise)
+
+        return Attempts(exact.mass(envelopes), attempt)
 
     def check_proper(self) -> None:
         """Refuse with UnsupportedError if the law does not exist, for these and all other data."""

@@ -19,7 +19,9 @@ and the entries' contribution to the tally (`congenial.kernels.network.tallies`)
 * ``CLOSE``: the value alone, where the tally and that of the right table make minus the shift.
 
 From one assignment to the next, only tables that depend on a changed shift are recomputed. All
-terms are nonnegative, so errors stay relative; tables are divided by powers of two.
+terms are nonnegative, so errors stay relative; tables are divided by powers of two. An entry,
+rounded up, is nowhere below the sum of the products that it stands for, so that a draw can be
+accepted by its weight over the probability of its choices. Proof: `proofs/cut-sets.md`.
 """
 
 from __future__ import annotations
@@ -41,6 +43,14 @@ SUM = 5
 CLOSE = 6
 
 _LOG_2 = math.log(2.0)
+# Unit of doubles that are rounded, twice.
+_ROUNDED = 2.0**-52
+
+
+@njit(inner=True)
+def _raised(terms):
+    """Return the factor that exceeds the rounding of a sum of so many products."""
+    return 1.0 + (terms + 8.0) * _ROUNDED
 
 
 @njit(inner=True)
@@ -80,9 +90,9 @@ def _refill_flat(t, op, left, right, sign, lo, hi, offset, shift, table, start, 
 @njit(inner=True)
 def _refill(t, shift, branches):
     """Compute table t; `start` and `stop` are the first and one past the last positive entry."""
-    _, op, left, right, sign = branches.links
+    _, op, left, right, sign, terms = branches.links
     lo, hi, tally_lo, tally_hi, offset = branches.windows
-    table, start, stop, log_scale, _ = branches.state
+    table, start, stop, factor, log_scale, _ = branches.state
     a, b = left[t], right[t]
     if op[t] <= READ and not _tallied(a, b, tally_lo, tally_hi):
         _refill_flat(t, op, left, right, sign, lo, hi, offset, shift, table, start, stop)
@@ -118,15 +128,15 @@ def _refill(t, shift, branches):
     if last == 0:
         return
     top = power_above(top)
+    factor[t] = top
     # integer logarithms to base 2: no rounding
     log_scale[t] = log_scale[a] + math.frexp(top)[1] - 1
     if op[t] != ENTER and op[t] != SUM:
         log_scale[t] += log_scale[b]
-    least = tallies.LEAST if tally_hi[t] > tally_lo[t] else 0.0
+    raised = _raised(terms[t])
     for i in range(first, last):
-        out[i] /= top
-        if out[i] < least:
-            out[i] = 0.0
+        if out[i] > 0.0:
+            out[i] = max(out[i] / top * raised, tallies.FLOOR)
 
 
 @njit(inner=True)
@@ -135,8 +145,8 @@ def _advance(held, coefficients, dirty, branches):
 
     `shifts` has the shift of each present table; the largest integer marks tables never filled.
     """
-    row, op, left, right, _ = branches.links
-    _, _, stop, _, shifts = branches.state
+    row, op, left, right, _, _ = branches.links
+    _, _, stop, _, _, shifts = branches.state
     for k in range(coefficients.shape[0]):
         s = 0
         for j in range(held.size):
@@ -162,12 +172,21 @@ def _advance(held, coefficients, dirty, branches):
 @njit()
 def fill_once(branches):
     """Fill all merges and reads at shifts of zero, from which `evaluate` continues."""
-    row, op, _, _, _ = branches.links
-    _, _, _, _, shifts = branches.state
+    row, op, _, _, _, _ = branches.links
+    _, _, _, _, _, shifts = branches.state
     for t in range(op.size):
         if op[t] >= MERGE:
             shift = shifts[row[t]] if op[t] == READ or op[t] == CLOSE else 0
             _refill(t, shift, branches)
+
+
+@njit(inner=True)
+def _mass(entries):
+    """Return the sum of the entries of a root, rounded up."""
+    total = 0.0
+    for w in entries:
+        total += w
+    return total * _raised(entries.size)
 
 
 @njit()
@@ -188,9 +207,9 @@ def evaluate(
     If `belief` (g, width) has rows, the assignment's row `group` gets, for each value of the last
     root, the weights divided by exp(reference).
     """
-    _, op, _, _, _ = branches.links
+    _, op, _, _, _, _ = branches.links
     _, _, _, _, offset = branches.windows
-    table, start, stop, log_scale, _ = branches.state
+    table, start, stop, _, log_scale, _ = branches.state
     dirty = np.zeros(op.size + coefficients.shape[0], dtype=np.bool_)
     last = roots[roots.size - 1] if roots.size else 0
     for b in range(assignments.shape[0]):
@@ -209,9 +228,7 @@ def evaluate(
         total = log_own[b]
         rest = total
         for r in roots:
-            mass = 0.0
-            for i in range(start[r], stop[r]):
-                mass += table[offset[r] + i]
+            mass = _mass(table[offset[r] + start[r] : offset[r] + stop[r]])
             rest = total + log_scale[r] * _LOG_2
             total += math.log(mass) + log_scale[r] * _LOG_2
         log_weight[b] = total
@@ -222,43 +239,39 @@ def evaluate(
 
 
 @njit()
-def pick(weights, sums, words, out):
-    """Draw one index for each row of `words` (r, 2), in proportion to `weights` (blocks, size).
-
-    `sums` (blocks,) are the sums of the blocks; a block is chosen first.
-    """
-    for r in range(out.size):
-        block = tallies.pick(sums, words[r, 0])
-        out[r] = block * weights.shape[1] + tallies.pick(weights[block], words[r, 1])
-
-
-@njit()
-def draw(assignments, coefficients, branches, roots, words, values, whole):
+def draw(assignments, coefficients, branches, roots, words, values, whole, doubt, weights):
     """Fill `values` (r, tables) for assignments (r, cut), with words (r, choices).
 
     Sorted assignments are fastest. The value of a table is that of a variable (UNARY and READ) or
-    of a sum (MERGE). `whole` (r,) marks the rows in which a draw was possible; other rows are
-    unchanged.
+    of a sum (MERGE). `whole` (r,) marks the rows in which a draw was possible, and no word was left
+    over; other rows are undefined. `doubt` (r,) adds up one over the integer weight of each choice,
+    and 1 for each entry at the floor. `weights` (r, choices), or without rows, gets these weights,
+    and 2^62 where nothing is chosen.
     """
-    row, op, left, right, sign = branches.links
+    row, op, left, right, sign, _ = branches.links
     lo, hi, tally_lo, tally_hi, offset = branches.windows
-    table, _, _, _, shifts = branches.state
+    table, _, _, factor, _, shifts = branches.state
     dirty = np.zeros(op.size + coefficients.shape[0], dtype=np.bool_)
     tally = np.zeros(op.size, dtype=np.int64)
     for r in range(assignments.shape[0]):
         whole[r] = _advance(assignments[r], coefficients, dirty, branches)
-        if not whole[r]:
-            continue
+        doubt[r] = 0.0
+        if weights.shape[0]:
+            weights[r] = np.int64(1) << tallies.CHOICE
         value = values[r]
         used = 0
-        for t in roots:
-            top = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
-            value[t] = lo[t] + tallies.pick(top, words[r, used])
-            used += 1
         tally[:] = 0
+        for t in roots:
+            if not whole[r]:
+                break
+            top = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
+            i, weight = tallies.pick(top, _mass(top), words[r, used])
+            value[t] = lo[t] + i
+            whole[r] = _note(weight, r, used, doubt, weights)
+            used += 1
         for t in range(op.size - 1, -1, -1):
             a, b = left[t], right[t]
-            if op[t] < MERGE:
+            if op[t] < MERGE or not whole[r]:
                 continue
             if op[t] == READ and not _tallied(a, b, tally_lo, tally_hi):
                 value[a] = value[t]
@@ -269,22 +282,42 @@ def draw(assignments, coefficients, branches, roots, words, values, whole):
             else:
                 one = _grid(a, lo, hi, tally_lo, tally_hi, offset, table)
                 two = _grid(b, lo, hi, tally_lo, tally_hi, offset, table)
+                own = _grid(t, lo, hi, tally_lo, tally_hi, offset, table)
+                total = own[value[t] - lo[t], tally[t] - tally_lo[t]] * factor[t]
                 if op[t] == MERGE:
                     i, j = value[t] - lo[a] - lo[b], tally[t] - tally_lo[a] - tally_lo[b]
-                    u, s = tallies.pick_merge(one, two, i, j, words[r, used])
+                    u, s, weight = tallies.pick_merge(one, two, i, j, total, words[r, used])
                     value[a], tally[a] = lo[a] + u, tally_lo[a] + s
                     value[b], tally[b] = value[t] - value[a], tally[t] - tally[a]
                 elif op[t] == SUM:
-                    value[a] = lo[a] + tallies.pick(one[:, tally[t] - tally_lo[a]], words[r, used])
+                    column = one[:, tally[t] - tally_lo[a]]
+                    i, weight = tallies.pick(column, total, words[r, used])
+                    value[a] = lo[a] + i
                     tally[a] = tally[t]
                 else:
-                    total = -shifts[row[t]] if op[t] == CLOSE else tally[t]
+                    whole_tally = -shifts[row[t]] if op[t] == CLOSE else tally[t]
                     value[a] = value[t]
                     value[b] = sign[t] * value[t] - shifts[row[t]] if op[t] == READ else 0
-                    j = total - tally_lo[a] - tally_lo[b]
+                    j = whole_tally - tally_lo[a] - tally_lo[b]
                     i, k = value[a] - lo[a], value[b] - lo[b]
                     rows = one[i : i + 1], two[k : k + 1]
-                    _, s = tallies.pick_merge(*rows, 0, j, words[r, used])
+                    _, s, weight = tallies.pick_merge(*rows, 0, j, total, words[r, used])
                     tally[a] = tally_lo[a] + s
-                    tally[b] = total - tally[a]
+                    tally[b] = whole_tally - tally[a]
+                whole[r] = _note(weight, r, used, doubt, weights)
                 used += 1
+        if whole[r]:
+            for t in range(op.size):
+                at = (value[t] - lo[t]) * (tally_hi[t] - tally_lo[t] + 1) + tally[t] - tally_lo[t]
+                doubt[r] += int(table[offset[t] + at] <= tallies.FLOOR)
+
+
+@njit(inner=True)
+def _note(weight, r, used, doubt, weights):
+    """Note the weight of a choice; return whether something was chosen."""
+    if weight == 0:
+        return False
+    doubt[r] += 1.0 / weight
+    if weights.shape[0]:
+        weights[r, used] = weight
+    return True

@@ -149,13 +149,17 @@ class Slots(NamedTuple):
 
 
 class BranchLinks(NamedTuple):
-    """Parts of each table of a forest that a cut set leaves, see `cutset`; int64."""
+    """Parts of each table of a forest that a cut set leaves, see `cutset`; int64.
+
+    `terms` is the largest number of products that are added up to an entry.
+    """
 
     row: np.ndarray
     op: np.ndarray
     left: np.ndarray
     right: np.ndarray
     sign: np.ndarray
+    terms: np.ndarray
 
 
 class TalliedWindows(NamedTuple):
@@ -169,11 +173,15 @@ class TalliedWindows(NamedTuple):
 
 
 class BranchState(NamedTuple):
-    """Tables filled for one assignment of the cut set; the next assignment continues from them."""
+    """Tables filled for one assignment of the cut set; the next assignment continues from them.
+
+    A table is its sums over `factor`, a power of two; `log_scale` also has those of its parts.
+    """
 
     table: np.ndarray
     start: np.ndarray
     stop: np.ndarray
+    factor: np.ndarray
     log_scale: np.ndarray
     shifts: np.ndarray
 

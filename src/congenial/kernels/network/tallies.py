@@ -3,20 +3,22 @@
 Benchmark row: `crossing`.
 
 A table holds value u and tally s at ``(u - lo) * (tally_hi - tally_lo + 1) + s - tally_lo``. All
-terms are nonnegative, so errors stay relative. Entries below `LEAST` times the largest are left
-out, so that products are not subnormal, which processors compute slowly.
+terms are nonnegative, so errors stay relative. Possible entries are at least `FLOOR`, so that
+products of two are not subnormal, and no possible value is lost. Proof: `proofs/cut-sets.md`.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.tape import scaled
 
-LEAST = 1e-150
+# Least positive entry of a table: 2^62 over a product of two is still a double.
+FLOOR = 2.0**-480
+# Integer weights of a choice add up to at most 2^CHOICE; words have further bits.
+CHOICE, UNUSED = 62, np.uint64(2)
+# What a choice leaves of 2^CHOICE for weights that are rounded up: one unit for each of 2^26.
+_WHOLE = (1.0 - 2.0**-35) * 2.0**CHOICE
 
 
 @njit(inner=True)
@@ -38,7 +40,7 @@ def merge(a, b, first, first_tally, out):
         low, high = max(0, first - i), min(b.shape[0], out.shape[0] + first - i)
         for s in range(a.shape[1]):
             w = a[i, s]
-            if w < LEAST:
+            if w == 0.0:
                 continue
             at = s - first_tally
             begin, stop = max(0, -at), min(b.shape[1], out.shape[1] - at)
@@ -58,7 +60,7 @@ def read(own, below, sign, shift, lo, lo_below, first_tally, out):
             continue
         for s in range(own.shape[1]):
             w = own[i, s]
-            if w < LEAST:
+            if w == 0.0:
                 continue
             k0 = s - first_tally
             for k in range(max(0, -k0), min(below.shape[1], out.shape[1] - k0)):
@@ -86,33 +88,41 @@ def close(own, rest, total, lo_tally, lo_rest, out):
                 out[i] += own[i, s] * rest[at]
 
 
-@njit()
-def pick(weights, word):
-    """Return an index with probability proportional to `weights`, up to size * 2^-61 in all.
+@njit(inner=True)
+def rounded(weight, unit):
+    """Return a weight as an integer, rounded up; 0 if it is 0."""
+    return np.int64(weight * unit) + int(weight > 0.0)
 
-    The rounding remainder goes to the largest weight. Every index is visited for every outcome.
+
+@njit()
+def pick(weights, total, word):
+    """Return an index, drawn with a probability of its integer weight over 2^62, and that weight.
+
+    `total` is at least the sum of the weights, and an index has at least its share of it, less
+    2^-34. Returns ``weights.size`` and 0 for the words that are left over. Every index is visited
+    for every outcome.
     """
-    total = 0.0
-    for k in range(weights.size):
-        total += weights[k]
-    unit = math.ldexp(1.0, 61 - math.frexp(total)[1])
-    target, _ = scaled(word, np.int64(total * unit))
+    unit = _WHOLE / total
+    target = np.int64(word >> UNUSED)
     below = np.int64(0)
-    passed, best = 0, 0
+    passed = 0
     for k in range(weights.size):
-        if weights[k] > weights[best]:
-            best = k
-        below += np.int64(weights[k] * unit)
+        below += rounded(weights[k], unit)
         passed += int(below <= target)
-    return passed if passed < weights.size else best
+    if passed == weights.size:
+        return passed, np.int64(0)
+    return passed, rounded(weights[passed], unit)
 
 
 @njit(inner=True)
-def pick_merge(a, b, i, s, word):
-    """Return indices (u, s) in `a` given the summed indices of both tables."""
+def pick_merge(a, b, i, s, total, word):
+    """Return indices (u, s) in `a` given the summed indices of both tables, and their weight.
+
+    The weight is 0 if the word chooses nothing.
+    """
     weights = np.zeros(a.size)
     for u in range(max(0, i - b.shape[0] + 1), min(a.shape[0], i + 1)):
         for k in range(max(0, s - b.shape[1] + 1), min(a.shape[1], s + 1)):
             weights[u * a.shape[1] + k] = a[u, k] * b[i - u, s - k]
-    chosen = pick(weights, word)
-    return chosen // a.shape[1], chosen % a.shape[1]
+    chosen, weight = pick(weights, total, word)
+    return chosen // a.shape[1], chosen % a.shape[1], weight

@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from congenial.sum_network.cutset.assignments import CutCost as CutCost
     from congenial.sum_network.cutset.assignments import cut_cost as cut_cost
     from congenial.sum_network.cutset.assignments import forest_left as forest_left
-    from congenial.sum_network.cutset.assignments import sample as sample
     from congenial.sum_network.cutset.assignments import too_costly as too_costly
     from congenial.sum_network.cutset.assignments import weigh as weigh
     from congenial.sum_network.cutset.boxes import check_proper_rows as check_proper_rows
     from congenial.sum_network.cutset.boxes import summable as summable
+    from congenial.sum_network.cutset.cut_draws import CutDraws as CutDraws
+    from congenial.sum_network.cutset.cut_draws import attempt as attempt
+    from congenial.sum_network.cutset.cut_draws import mass as mass
+    from congenial.sum_network.cutset.cut_draws import prepare as prepare
+    from congenial.sum_network.cutset.cut_draws import sample as sample
     from congenial.sum_network.cutset.joint import joint_law as joint_law
     from congenial.sum_network.cutset.lattice import Lattice as Lattice
     from congenial.sum_network.cutset.lattice import lattice_of as lattice_of
@@ -38,9 +42,10 @@ if TYPE_CHECKING:
 
 _HOME = {
     "sum_network.cutset.assignments": (
-        "Assignments CutCost cut_cost forest_left sample too_costly weigh"
+        "Assignments CutCost cut_cost forest_left too_costly weigh"
     ),
     "sum_network.cutset.boxes": "check_proper_rows summable",
+    "sum_network.cutset.cut_draws": "CutDraws attempt mass prepare sample",
     "sum_network.cutset.joint": "joint_law",
     "sum_network.cutset.lattice": "Lattice lattice_of",
     "sum_network.cutset.sweeps": (

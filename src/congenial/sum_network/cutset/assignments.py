@@ -1,29 +1,31 @@
-"""Assignments of a cut set: choose the set, list its values, weigh them, and draw one.
+"""Assignments of a cut set: choose the set, list its values, and weigh them.
 
 Given an assignment of the cut variables, the rest is a forest, whose total weight is computed by
-messages. An assignment is drawn with probability proportional to its weight, then the forest given
-the assignment (Pearl 1988, section 4.4.2). `boxes` bounds the truncated mass.
+messages (Pearl 1988, section 4.4.2). `boxes` bounds the truncated mass, and `cut_draws` draws.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
+from congenial.errors import InfeasibleError, UnsupportedError
 from congenial.kernels.network import cutset
-from congenial.kernels.network.records import BranchTables
 from congenial.kernels.numerics import laws
-from congenial.randomness import Randomness
 from congenial.sum_network.cost import bytes_text, work_text
 from congenial.sum_network.cutset.boxes import Box, place_box
 from congenial.sum_network.cutset.branches import Branches, compile_branches, log_weight
-from congenial.sum_network.cutset.systems import SumSystem, as_arrays, cycle_closers, on_cycles
+from congenial.sum_network.cutset.outside import excluded, log_bound
+from congenial.sum_network.cutset.systems import (
+    Row,
+    SumSystem,
+    as_arrays,
+    cycle_closers,
+    on_cycles,
+)
 from congenial.sum_network.forest import SumForest, of_rows
-from congenial.sum_network.tables import ERROR_LIMIT
 from congenial.sum_network.weights import Unary
 from congenial.types import FloatArray, IntArray
 
@@ -34,11 +36,8 @@ MOST_WORK = 1 << 36
 MOST_SUMS = 1 << 27
 # Most entries of all tables.
 MOST_ENTRIES = 1 << 26
-# Total variation spent on truncation.
+# Largest part of all weight that may lie beyond windows.
 _CUT = 1e-12
-_UNIT = 2.0**-53
-# Assignments of a block: a draw chooses a block, then one assignment of it.
-_BLOCK = 1 << 11
 # Multiplications up to which a cut set without a tally is accepted; else, most tallies tried.
 _CHEAP = 1 << 22
 _MOST_TRIED = 6
@@ -54,7 +53,7 @@ class Assignments:
     log_own: FloatArray  # shape (b,): Log weight of the cut variables themselves.
     # shape (b,): Log weight of the assignment and its forest; each unary weight is 1 at noise 0.
     log_weight: FloatArray
-    error: float  # Bound on the total variation between a draw and its law.
+    rows: tuple[Row, ...]  # The sums.
 
     @property
     def log_total(self) -> float:
@@ -84,7 +83,7 @@ def enumerate_cut(
     summed loss exceeds `Box.ball`. Returns None if there are more than `most`.
     """
     unary = box.unary
-    limit = box.ball([v for v in cut if unary.kind[v] != laws.FLAT])
+    limit, _ = box.ball([v for v in cut if unary.kind[v] != laws.FLAT])
     deepest = 0.0
     rows = [row for row in system.rows if any(v in row for v in cut)]
     # range that the variables not yet assigned can add to each row
@@ -135,16 +134,14 @@ def weigh(
         if work > 4 * MOST_WORK or entries > 4 * MOST_ENTRIES:
             raise too_costly()
         branches = compile_branches(system.rows, box, free, cut, tally=tally)
-        found = evaluated(box, branches, values, log_own)
+        found = evaluated(box, branches, values, log_own, system.rows)
         if np.isneginf(found.log_weight).all():
             needed = 2.0 * budget
         else:
-            events = box.events + branches.events + 1
-            log_chance = found.log_total - box.log_within  # of the sums, within the bounds
-            needed = np.log(events / _CUT) + box.log_multiplicity - log_chance
+            beyond = log_bound(box, len(excluded(box, branches)))
+            needed = budget + beyond - found.log_total - np.log(_CUT)
             if needed <= budget:
-                error = _error(found, log_chance, np.exp(needed - budget) * _CUT)
-                return replace(found, error=error)
+                return found
         budget = needed + 1.0
         if budget > 600.0:
             break
@@ -168,11 +165,13 @@ def too_costly() -> UnsupportedError:
     )
 
 
-def evaluated(box: Box, branches: Branches, values: IntArray, log_own: FloatArray) -> Assignments:
+def evaluated(
+    box: Box, branches: Branches, values: IntArray, log_own: FloatArray, rows: tuple[Row, ...]
+) -> Assignments:
     """Weigh listed assignments."""
     log_weights = np.empty(values.shape[0])
     evaluate(branches, values, log_own, log_weights)
-    return Assignments(box, branches, values, log_own, log_weights, np.inf)
+    return Assignments(box, branches, values, log_own, log_weights, rows)
 
 
 def evaluate(
@@ -199,70 +198,6 @@ def evaluate(
     )
 
 
-def arithmetic_error(branches: Branches) -> float:
-    """Bound the total variation that rounding in the tables and in choices adds."""
-    width = branches.width.astype(np.float64)
-    # `terms` products and an exponential for each entry, used in the table above and in the draw
-    exponents = np.where(branches.op == cutset.UNARY, branches.depth, 0.0)
-    rounding = 2.0 * float((branches.terms + exponents + 8.0).sum() + 1e3) * _UNIT
-    integers = float(width.sum() + (width[branches.roots] ** 2).sum()) * 2.0**-60
-    return rounding + integers
-
-
-def _error(found: Assignments, log_chance: float, cut: float) -> float:
-    """Bound the total variation of a draw: windows, underflow, rounding, integer weights."""
-    branches = found.branches
-    # entries below 1e-300 of their table's largest underflow, or below 1e-150 if there are tallies
-    depth = -344.0 if (branches.tallies > 1).any() else -690.0
-    vanished = 2.0 * float(branches.width.sum())
-    vanished *= np.exp(min(depth + found.box.log_multiplicity - log_chance, 0.0))
-    # the logarithm of each root and of its scale is added
-    logs = 1.0 + np.abs(found.log_weight[np.isfinite(found.log_weight)]).max()
-    logs += np.abs(branches.state.log_scale).max(initial=0.0) + np.abs(found.log_own).max()
-    rounding = arithmetic_error(branches)
-    rounding += 8.0 * (branches.roots.size + len(branches.cut)) * float(logs) * _UNIT
-    integers = 2.0 * _BLOCK**2 * 2.0**-60
-    blocks = found.values.shape[0] * 2.0**-50 / _BLOCK
-    error = cut + vanished + rounding + integers + blocks
-    if error > ERROR_LIMIT:
-        raise NumericalError(
-            f"the sampler's error is not proved to be within {ERROR_LIMIT:g} for sums this large; "
-            "use fewer queries or smaller noise scales."
-        )
-    return float(error)
-
-
-def draw_assignments(found: Assignments, words: npt.NDArray[np.uint64]) -> IntArray:
-    """Return the numbers of assignments drawn with words of shape (r, 2)."""
-    weights = np.exp(found.log_weight - found.log_weight.max())
-    size = min(_BLOCK, max(weights.size, 1))
-    padded = np.zeros(-(-weights.size // size) * size)
-    padded[: weights.size] = weights
-    blocks = padded.reshape(-1, size)
-    out = np.empty(words.shape[0], dtype=np.int64)
-    cutset.pick(blocks, blocks.sum(axis=1), words, out)
-    return out
-
-
-def draw_forest(
-    branches: Branches,
-    size: int,
-    held: IntArray,
-    words: npt.NDArray[np.uint64],
-    program: BranchTables | None = None,
-) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Draw all variables given cut values, shape (r, size), and return which draws are possible."""
-    values = np.zeros((held.shape[0], branches.op.size), dtype=np.int64)
-    whole = np.ones(held.shape[0], dtype=np.bool_)
-    state = branches.program if program is None else program
-    cutset.draw(held, branches.coefficients, state, branches.roots, words, values, whole)
-    out = np.zeros((held.shape[0], size), dtype=np.int64)
-    own = branches.op == cutset.UNARY
-    out[:, branches.variable[own]] = values[:, own] * branches.orientation[own]
-    out[:, list(branches.cut)] = held
-    return out, whole
-
-
 def forest_left(system: SumSystem, cost: CutCost) -> SumForest:
     """Return the forest that remains given the cut set."""
     rest = [
@@ -271,18 +206,6 @@ def forest_left(system: SumSystem, cost: CutCost) -> SumForest:
         if k != cost.tally
     ]
     return of_rows(as_arrays([row for row in rest if row]), system.size)
-
-
-def sample(found: Assignments, rows: int, rng: Randomness) -> IntArray:
-    """Draw all variables `rows` times, independently; returns int64 (rows, size)."""
-    which = draw_assignments(found, rng.bits(2 * rows).reshape(rows, 2))
-    branches, held, size = found.branches, found.values[which], found.box.lo.size
-    words = rng.bits(rows * branches.choices).reshape(rows, branches.choices)
-    # equal assignments next to each other share their tables
-    order = np.argsort(which, kind="stable")
-    out = np.empty((rows, size), dtype=np.int64)
-    out[order], _ = draw_forest(branches, size, held[order], words)
-    return out
 
 
 @dataclass(frozen=True)
@@ -333,7 +256,6 @@ def _priced(system: SumSystem, box: Box, tally: int | None) -> CutCost | None:
     count = listed[0].shape[0]
     branches = compile_branches(system.rows, box, system.free, cut, tally=tally, fill=False)
     entries, work = int(branches.width.sum()), count * branches.work + branches.once
-    uncertified = arithmetic_error(branches) > 0.5 * ERROR_LIMIT
-    if work > MOST_WORK or entries > MOST_ENTRIES or uncertified:
+    if work > MOST_WORK or entries > MOST_ENTRIES:
         return None
     return CutCost(cut, count, entries, work, tally)

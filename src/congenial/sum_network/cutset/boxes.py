@@ -6,7 +6,8 @@ has conditional probability at most ``m P(E) / Z``, whatever the sums are. Here 
 number of values that the unmeasured variables can take beside given measured ones; it is 1 if sums
 determine them. Chernoff's inequality bounds P(E) of "one variable beyond R" and of "one signed sum
 beyond R". Adding up the weights within the windows bounds Z from below. So windows are placed at
-``P(E) <= exp(-budget)``, and the budget is checked against Z afterwards.
+``P(E) <= exp(-budget)``, and the budget is checked against Z afterwards. What lies beyond windows
+is drawn by `outside`, with the tilt that Chernoff's inequality has.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from congenial.types import BoolArray, FloatArray, IntArray
 Signed = dict[int, int]
 Span = tuple[Signed, int, int]
 NOTHING: Span = ({}, 0, 0)
+# Kind, scale and bounds of a law.
+LawKey = tuple[float, ...]
 
 # Weights below exp(-_DEEPEST) of the mode are left out of moments; a bound on their sum is added.
 _DEEPEST = 700.0
@@ -37,7 +40,7 @@ _GRID = np.geomspace(0.02, 0.97, 24)
 
 
 @dataclass(frozen=True, eq=False)
-class _Law:
+class NoiseLaw:
     """A noise law within its bounds: values, log probabilities, and whether each end is cut."""
 
     u: FloatArray
@@ -67,57 +70,79 @@ class Box:
     lo: IntArray  # shape (size,): Windows; fixed entries have 0 and 0.
     hi: IntArray
     spans: list[Span]
-    # Log of the number of values that unmeasured variables can take beside given measured ones.
-    log_multiplicity: float
+    # Unmeasured variables that only bounds limit; with the measured ones, they determine all.
+    bounded: tuple[int, ...]
     log_within: float  # Summed logs of the weights of the measured variables within their bounds.
     unary: Unary
-    events: int  # Number of events excluded so far.
-    _laws: dict[tuple[float, ...], _Law] = field(repr=False)
+    laws: dict[LawKey, NoiseLaw] = field(repr=False)
+
+    @property
+    def log_multiplicity(self) -> float:
+        """Log of the number of values of unmeasured variables beside given measured ones."""
+        at = list(self.bounded)
+        return float(np.log(self.unary.hi[at] - self.unary.lo[at] + 1.0).sum())
+
+    @property
+    def free(self) -> list[int]:
+        """Variables that are not fixed."""
+        return [v for v, span in enumerate(self.spans) if span is not NOTHING]
+
+    @property
+    def measured(self) -> list[int]:
+        """Variables that are measured and not fixed."""
+        return [v for v, (signed, *_) in enumerate(self.spans) if signed == {v: 1}]
 
     def reach(self, signed: Signed) -> tuple[int, int]:
         """Return a range that a signed sum of measured variables leaves with exp(-budget)."""
-        below = self._chernoff({v: -a for v, a in signed.items()})
-        return -below, self._chernoff(signed)
-
-    def _chernoff(self, signed: Signed) -> int:
         if not signed:
-            return 0
+            return 0, 0
+        below, _ = self.chernoff({v: -a for v, a in signed.items()})
+        above, _ = self.chernoff(signed)
+        return -below, above
+
+    def chernoff(self, signed: Signed) -> tuple[int, float]:
+        """Return a bound that a signed sum exceeds with exp(-budget) at most, and its tilt."""
         steps = max(abs(a) * self.unary.scale[v] for v, a in signed.items())
         gaussian = any(self.unary.kind[v] == laws.GAUSSIAN for v in signed)
         theta = _GRID * (16.0 if gaussian else 1.0) / steps
         total = np.full(theta.size, self.budget)
-        counted = Counter((*_key(self.unary, v), float(a)) for v, a in signed.items())
+        counted = Counter((*law_key(self.unary, v), float(a)) for v, a in signed.items())
         for key, times in counted.items():
-            law = self._laws[key[:-1]]
+            law = self.laws[key[:-1]]
             total += times * law.log_moment(law.log_p[:, None] + law.u[:, None] * key[-1] * theta)
-        return int(np.ceil(min(float((total / theta).min()), 2.0**52))) + 1
+        best = int((total / theta).argmin())
+        bound = float(total[best] / theta[best])
+        return int(np.ceil(min(bound, 2.0**52))) + 1, float(theta[best])
 
-    def ball(self, variables: list[int]) -> float:
+    def ball(self, variables: list[int]) -> tuple[float, float]:
         """Return the T that the summed losses of `variables` exceed with exp(-budget) at most.
 
-        The loss of a value is minus the log of its weight, relative to the largest.
+        The loss of a value is minus the log of its weight, relative to the largest. Also returns
+        the tilt, by which the logarithms of weights are multiplied if it is taken from 1.
         """
         shares = np.linspace(0.3, 0.95, 14)
         total = np.full(shares.size, self.budget)
-        for key, times in Counter(_key(self.unary, v) for v in variables).items():
-            law = self._laws[key]
+        for key, times in Counter(law_key(self.unary, v) for v in variables).items():
+            law = self.laws[key]
             log_p = law.log_p[:, None]
             total += times * law.log_moment(log_p + shares * (log_p.max() - log_p))
-        return float((total / shares).min())
+        best = int((total / shares).argmin())
+        return float(total[best] / shares[best]), float(shares[best])
 
 
-def _key(unary: Unary, v: int) -> tuple[float, ...]:
+def law_key(unary: Unary, v: int) -> LawKey:
+    """Return what a variable's law depends on."""
     return (float(unary.kind[v]), float(unary.scale[v]), float(unary.lo[v]), float(unary.hi[v]))
 
 
 def summable(unary: Unary, fixed: BoolArray) -> bool:
     """Whether every measured variable is narrow enough that its values can be summed over."""
     free = np.flatnonzero(~fixed & (unary.kind != laws.FLAT)).tolist()
-    ends = [_ends(key) for key in {_key(unary, v) for v in free}]
+    ends = [_ends(key) for key in {law_key(unary, v) for v in free}]
     return all(high - low <= _MOST_WIDTH for low, high in ends)
 
 
-def _ends(key: tuple[float, ...]) -> tuple[float, float]:
+def _ends(key: LawKey) -> tuple[float, float]:
     """Return the values beyond which the weight is below exp(-_DEEPEST) of the largest."""
     kind, scale, lo, hi = key
     gaussian = kind == laws.GAUSSIAN
@@ -126,7 +151,7 @@ def _ends(key: tuple[float, ...]) -> tuple[float, float]:
     return max(lo, nearest - reach), min(hi, nearest + reach)
 
 
-def _law(key: tuple[float, ...]) -> _Law:
+def _law(key: LawKey) -> NoiseLaw:
     kind, scale, lo, hi = key
     low, high = _ends(key)
     if high - low > _MOST_WIDTH:
@@ -140,7 +165,7 @@ def _law(key: tuple[float, ...]) -> _Law:
     log_w = -0.5 * (u / scale) ** 2 if kind == laws.GAUSSIAN else -np.abs(u) / scale
     top = float(log_w.max())
     log_norm = top + float(np.log(np.exp(log_w - top).sum()))
-    return _Law(u, log_w - log_norm, (bool(low > lo), bool(high < hi)), log_norm)
+    return NoiseLaw(u, log_w - log_norm, (bool(low > lo), bool(high < hi)), log_norm)
 
 
 def check_proper_rows(system: SumSystem, unary: Unary) -> None:
@@ -148,13 +173,18 @@ def check_proper_rows(system: SumSystem, unary: Unary) -> None:
     _spans_of(system.rows, unary, system.every_fixed)
 
 
-def _spans_of(rows: tuple[Row, ...], unary: Unary, fixed: BoolArray) -> tuple[list[Span], float]:
-    """Express every variable in measured ones; return that and the log of the multiplicity."""
+def _spans_of(
+    rows: tuple[Row, ...], unary: Unary, fixed: BoolArray
+) -> tuple[list[Span], tuple[int, ...]]:
+    """Express every variable in measured ones, and in some that only bounds limit.
+
+    Returns these expressions, and which variables only bounds limit.
+    """
     spans: dict[int, Span] = {
         v: ({v: 1}, 0, 0) for v in np.flatnonzero(unary.kind != laws.FLAT).tolist()
     }
     spans |= dict.fromkeys(np.flatnonzero(fixed).tolist(), NOTHING)
-    log_multiplicity = 0.0
+    bounded = list[int]()
     candidates = iter(np.flatnonzero(np.isfinite(unary.lo) & np.isfinite(unary.hi)).tolist())
     waiting = [sum(v not in spans for v in row) for row in rows]
     touching = rows_touching(rows)
@@ -175,12 +205,12 @@ def _spans_of(rows: tuple[Row, ...], unary: Unary, fixed: BoolArray) -> tuple[li
             spans[v] = span
         else:
             spans[v] = ({}, int(unary.lo[v]), int(unary.hi[v]))
-            log_multiplicity += float(np.log(unary.hi[v] - unary.lo[v] + 1.0))
+            bounded.append(v)
         for k in touching.get(v, ()):
             waiting[k] -= 1
             if waiting[k] == 1:
                 ready.append(k)
-    return [spans[v] for v in range(size)], log_multiplicity
+    return [spans[v] for v in range(size)], tuple(bounded)
 
 
 def sum_of(one: Span, two: Span) -> Span:
@@ -202,21 +232,21 @@ def turned(span: Span, sign: int) -> Span:
 
 def place_box(rows: tuple[Row, ...], unary: Unary, fixed: BoolArray, budget: float) -> Box:
     """Place windows for all variables."""
-    spans, log_multiplicity = _spans_of(rows, unary, fixed)
-    found: dict[tuple[float, ...], _Law] = {}
+    spans, bounded = _spans_of(rows, unary, fixed)
+    found: dict[LawKey, NoiseLaw] = {}
     log_within = 0.0
     for v in np.flatnonzero(~fixed & (unary.kind != laws.FLAT)).tolist():
-        key = _key(unary, v)
+        key = law_key(unary, v)
         if key not in found:
             found[key] = _law(key)
         log_within += found[key].log_norm
     size = unary.kind.size
     lo, hi = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    box = Box(budget, lo, hi, spans, log_multiplicity, log_within, unary, 2 * size, found)
+    box = Box(budget, lo, hi, spans, bounded, log_within, unary, found)
     known: dict[tuple[tuple[float, ...], ...], tuple[int, int]] = {}
     for v in np.flatnonzero(~fixed).tolist():
         signed, low, high = spans[v]
-        law = tuple(sorted((*_key(unary, i), float(a)) for i, a in signed.items()))
+        law = tuple(sorted((*law_key(unary, i), float(a)) for i, a in signed.items()))
         if law not in known:
             known[law] = box.reach(signed)
         lo[v] = int(max(known[law][0] + low, unary.lo[v]))

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from congenial.kernels.network import cutset
 from congenial.kernels.network.records import BranchLinks, BranchState, BranchTables, TalliedWindows
 from congenial.kernels.numerics import laws
-from congenial.sum_network.cutset.boxes import Box
+from congenial.kernels.network.tallies import FLOOR
+from congenial.sum_network.cutset.boxes import Box, Signed
 from congenial.sum_network.cutset.systems import Row, rows_touching
 from congenial.sum_network.cutset.table_list import Compiler
 from congenial.sum_network.weights import Unary
@@ -34,7 +36,8 @@ class Branches:
     roots: IntArray  # Tables of the variables at the top; the one asked for comes last.
     # shape (tables,): Largest minus smallest log weight of a UNARY table.
     depth: FloatArray
-    events: int  # Events that windows exclude.
+    # Sums of measured variables, with signs, whose ranges windows exclude.
+    sums: tuple[Signed, ...]
 
     @property
     def op(self) -> IntArray:
@@ -51,24 +54,17 @@ class Branches:
     @property
     def tallies(self) -> IntArray:
         """Number of tallies of each table."""
-        ends = self.windows.tally_hi - self.windows.tally_lo
-        return np.asarray(np.maximum(ends + 1, 0), dtype=np.int64)
+        return _widths(self.windows.tally_lo, self.windows.tally_hi)
 
     @property
     def width(self) -> IntArray:
         """Entries of each table."""
-        values = np.maximum(self.windows.hi - self.windows.lo + 1, 0)
-        return np.asarray(values * self.tallies, dtype=np.int64)
+        return _widths(self.windows.lo, self.windows.hi) * self.tallies
 
     @property
     def terms(self) -> IntArray:
         """Largest number of products that are added up to an entry of each table."""
-        left, right = self.links.left, self.links.right
-        fewer = np.minimum(self.width[left], self.width[right])
-        of_tallies = np.minimum(self.tallies[left], self.tallies[right])
-        out = np.where(np.isin(self.op, (cutset.READ, cutset.CLOSE)), of_tallies, 1)
-        out = np.where(self.op == cutset.MERGE, fewer, out)
-        return np.where(self.op == cutset.SUM, self.width[left], out)
+        return np.asarray(self.links.terms)
 
     @property
     def _products(self) -> FloatArray:
@@ -93,6 +89,43 @@ class Branches:
         """The tables as kernels take them; state is copied."""
         state = BranchState(*(array.copy() for array in self.state))
         return BranchTables(self.links, self.windows, state)
+
+
+@dataclass(frozen=True, eq=False)
+class ForestDraws:
+    """Draws given the values of a cut set, and how sure the choices are."""
+
+    values: IntArray  # shape (r, size): All variables.
+    whole: BoolArray  # shape (r,): Whether a draw was possible; other values are undefined.
+    # shape (r,): Bound on the part by which rounded weights of choices exceed their share.
+    doubt: FloatArray
+
+
+def draw_forest(
+    branches: Branches,
+    size: int,
+    held: IntArray,
+    words: npt.NDArray[np.uint64],
+    program: BranchTables | None = None,
+    weights: IntArray | None = None,
+) -> ForestDraws:
+    """Draw all variables given cut values, shape (r, cut), with words (r, choices).
+
+    `weights`, shape (r, choices), gets the integer weights of the choices.
+    """
+    rows = held.shape[0]
+    values = np.zeros((rows, branches.op.size), dtype=np.int64)
+    whole, doubt = np.ones(rows, dtype=np.bool_), np.zeros(rows)
+    state = branches.program if program is None else program
+    chosen = np.zeros((0, 0), dtype=np.int64) if weights is None else weights
+    cutset.draw(
+        held, branches.coefficients, state, branches.roots, words, values, whole, doubt, chosen
+    )
+    out = np.zeros((rows, size), dtype=np.int64)
+    own = branches.op == cutset.UNARY
+    out[:, branches.variable[own]] = values[:, own] * branches.orientation[own]
+    out[:, list(branches.cut)] = held
+    return ForestDraws(out, whole, doubt)
 
 
 def compile_branches(
@@ -186,7 +219,9 @@ def _filled(
     lo, hi, op = columns["lo"], columns["hi"], columns["op"]
     hi[:] = np.maximum(hi, lo - 1)
     columns["tally_hi"] = np.maximum(columns["tally_hi"], columns["tally_lo"] - 1)
-    width = (hi - lo + 1) * (columns["tally_hi"] - columns["tally_lo"] + 1)
+    tallies = _widths(columns["tally_lo"], columns["tally_hi"])
+    width = _widths(lo, hi) * tallies
+    columns["terms"] = _terms(columns, width, tallies)
     offset = np.cumsum(width) - width
     table = np.zeros(int(width.sum()) if fill else 0)
     depth = np.zeros(op.size)
@@ -195,19 +230,18 @@ def _filled(
         v = int(columns["variable"][t])
         u = np.arange(lo[t], hi[t] + 1.0) - flip[t] * unary.center[v]
         log_weights = log_weight(unary.kind[v], unary.scale[v], u)
-        depth[t] = min(750.0, -float(log_weights.min()))  # beyond, the weight is 0
+        depth[t] = -float(log_weights.min())
         if fill:
-            table[offset[t] : offset[t] + width[t]] = np.exp(log_weights)
+            # above the exact weights, of whose logarithms a few operations are rounded
+            above = 1.0 + (8.0 - 8.0 * log_weights) * 2.0**-52
+            entries = np.maximum(np.exp(log_weights) * above, FLOOR)
+            table[offset[t] : offset[t] + width[t]] = entries
     if fill:
         table[offset[op == cutset.POINT]] = 1.0
-    # entries that underflow count as 0
-    for t in np.flatnonzero(op < cutset.MERGE).tolist() if fill else ():
-        positive = np.flatnonzero(table[offset[t] : offset[t] + width[t]] > 0)
-        start[t], stop[t] = (positive[0], positive[-1] + 1) if positive.size else (0, 0)
     links = BranchLinks(*(columns[name] for name in BranchLinks._fields))
     windows = TalliedWindows(lo, hi, columns["tally_lo"], columns["tally_hi"], offset)
     shifts = np.zeros(coefficients.shape[0], dtype=np.int64)
-    state = BranchState(table, start, stop, np.zeros(op.size), shifts)
+    state = BranchState(table, start, stop, np.ones(op.size), np.zeros(op.size), shifts)
     if fill:
         cutset.fill_once(BranchTables(links, windows, state))
     return Branches(
@@ -222,8 +256,22 @@ def _filled(
         moving=np.array(build.moving, dtype=np.bool_),
         roots=np.array(roots, dtype=np.int64),
         depth=depth,
-        events=build.events,
+        sums=build.sums,
     )
+
+
+def _widths(lo: IntArray, hi: IntArray) -> IntArray:
+    return np.asarray(np.maximum(hi - lo + 1, 0), dtype=np.int64)
+
+
+def _terms(columns: dict[str, IntArray], width: IntArray, tallies: IntArray) -> IntArray:
+    """Return the largest number of products that are added up to an entry of each table."""
+    op, left, right = columns["op"], columns["left"], columns["right"]
+    fewer = np.minimum(width[left], width[right])
+    of_tallies = np.minimum(tallies[left], tallies[right])
+    out = np.where(np.isin(op, (cutset.READ, cutset.CLOSE)), of_tallies, 1)
+    out = np.where(op == cutset.MERGE, fewer, out)
+    return np.asarray(np.where(op == cutset.SUM, width[left], out), dtype=np.int64)
 
 
 def log_weight(kind: int, scale: float, u: FloatArray) -> FloatArray:

@@ -13,9 +13,8 @@ import numpy as np
 from congenial.errors import UnsupportedError
 from congenial.kernels.network.records import BranchTables
 from congenial.randomness import Randomness
-from congenial.sum_network.cutset.assignments import draw_forest
 from congenial.sum_network.cutset.boxes import Box, place_box, summable
-from congenial.sum_network.cutset.branches import Branches, compile_branches
+from congenial.sum_network.cutset.branches import Branches, compile_branches, draw_forest
 from congenial.sum_network.cutset.lattice import Lattice, Walk
 from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
 from congenial.sum_network.weights import Unary
@@ -88,9 +87,9 @@ class Sweeps:
         for branches, program in self.blocks:
             held = np.ascontiguousarray(state[:, list(branches.cut)])
             words = source.bits(chains * branches.choices).reshape(chains, branches.choices)
-            fresh, whole = draw_forest(branches, size, held, words, program)
+            drawn = draw_forest(branches, size, held, words, program)
             # if no draw is possible within the windows, the chain stays
-            state = np.where(whole[:, None], fresh, state)
+            state = np.where(drawn.whole[:, None], drawn.values, state)
         if self.walk is not None:
             self.walk.sweep(self.unary, state, source)
         return state

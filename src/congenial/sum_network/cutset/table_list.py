@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from congenial.kernels.network import cutset
-from congenial.sum_network.cutset.boxes import NOTHING, Box, Span, sum_of, turned
+from congenial.sum_network.cutset.boxes import NOTHING, Box, Signed, Span, sum_of, turned
 
 
 class Compiler:
@@ -16,8 +16,12 @@ class Compiler:
         self.moving: list[bool] = []
         self.spans: list[Span] = []
         self.tally_spans: list[Span] = []
-        self.events = 0
         self._reached: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {}
+
+    @property
+    def sums(self) -> tuple[Signed, ...]:
+        """The signed sums whose ranges are excluded."""
+        return tuple(dict(key) for key in self._reached if key)
 
     def add(
         self,
@@ -102,7 +106,6 @@ class Compiler:
         if key not in self._reached:
             self._reached[key] = self.box.reach(span[0])
         reach = self._reached[key]
-        self.events += 2
         return max(lo, reach[0] + span[1]), min(hi, reach[1] + span[2])
 
     def merge_all(self, parts: list[int]) -> int:

@@ -13,7 +13,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from congenial.errors import NumericalError
 from congenial.kernels.network import descend
 from congenial.kernels.network import envelopes as kernels
 from congenial.kernels.network.messages import MERGE, PRODUCT
@@ -23,7 +22,7 @@ from congenial.randomness import (
     Probability,
     Randomness,
     around,
-    is_below,
+    geometric,
     precision,
 )
 from congenial.sum_network.draws import Chosen
@@ -37,8 +36,6 @@ CHOICE = 62
 BELOW = 1 - Decimal(2) ** -44
 # Digits with which weights beyond windows are rounded up to integers.
 _DIGITS = 80
-# No count is larger.
-_LARGEST = 1 << 62
 
 
 def chance(of: Chosen) -> Decimal:
@@ -75,24 +72,9 @@ def choose(of: Envelopes, op: int, c: int, s: int, word: int, rng: Randomness) -
             share = Fraction(weight, 1 << CHOICE + _MORE_BITS)
             if not step:
                 return Chosen(first, share)
-            steps = _geometric(ratio, rng)
+            steps = geometric(ratio, rng)
             return Chosen(first + step * steps, share, ratio, steps)
     return None
-
-
-def _geometric(ratio: Fraction, rng: Randomness) -> int:
-    """Draw from the geometric law with this ratio."""
-
-    def probability(level: int) -> Enclosure:
-        with precision(level):
-            return around(Decimal(ratio.numerator) / Decimal(ratio.denominator), level)
-
-    k = 0
-    while is_below(int(rng.bits(1)[0]), probability, rng):
-        k += 1
-        if k > _LARGEST:
-            raise NumericalError("the noise of one count exceeds 2^62; use smaller noise scales.")
-    return k
 
 
 def _beyond_root(of: Envelopes, c: int) -> Iterator[tuple[int, Decimal, Fraction, int]]:
