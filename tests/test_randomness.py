@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, chisquare
 
 import congenial as cg
 from congenial import randomness
@@ -18,10 +18,12 @@ from congenial.randomness import (
     Randomness,
     derived_key,
     fresh_key,
+    geometric,
     given,
     keyed,
     resolve,
     seeded_words,
+    uniform_below,
 )
 
 KEY = bytes(range(32))
@@ -248,3 +250,21 @@ def test_a_single_place_takes_its_word_too():
     assert randomness.choose([0, 7], 1, source).tolist() == [1]
     assert source.bits(1).tolist() == [6]
     assert randomness.choose([2], 0, source).tolist() == []
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 2**64 + 1])
+def test_integers_below_a_number_are_uniform(n):
+    drawn = [uniform_below(n, cg.seeded(seed)) for seed in range(700)]
+    assert all(0 <= k < n for k in drawn)
+    observed = np.bincount([k * min(n, 7) // n for k in drawn], minlength=min(n, 7))
+    assert chisquare(observed).pvalue > 1e-6 if n > 1 else observed[0] == 700
+
+
+def test_geometric_numbers_have_their_ratio():
+    rng = cg.seeded(4)
+    drawn = np.minimum([geometric(Fraction(2, 3), rng) for _ in range(3000)], 8)
+    for ratio, fits in ((2 / 3, True), (2 / 3 * 0.7, False), (2 / 3 * 1.3, False)):
+        law = (1 - ratio) * ratio ** np.arange(9.0)
+        law[8] = ratio**8
+        p = chisquare(np.bincount(drawn, minlength=9), 3000 * law / law.sum()).pvalue
+        assert (p > 1e-6) == fits

@@ -63,7 +63,7 @@ class OpenCase:
 
 
 def open_case(seed):
-    """Return random sums with a cycle, of three or four variables, of which one may be unmeasured."""
+    """Return random sums with a cycle, of three or four variables; some may be unmeasured."""
     rng = np.random.default_rng([71, seed])
     while True:
         n = int(rng.integers(3, 5))

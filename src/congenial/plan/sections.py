@@ -247,7 +247,7 @@ class Privacy(Section, frozen=True):
             refuse(
                 "privacy.delta",
                 f"is {show(self.delta)} while privacy.noise is {show(self.noise)}, whose delta "
-                "covers only the numerical error of a draw",
+                "is 0",
                 f"leave it out, or give noise = '{GAUSSIAN}'",
             )
         if not pure and self.delta is None:

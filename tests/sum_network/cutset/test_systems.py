@@ -144,7 +144,7 @@ def test_the_truncation_is_below_its_bound(name, budget):
     noise = law.states - case.x
     within = ((noise >= box.lo[: case.n]) & (noise <= box.hi[: case.n])).all(axis=1)
     log_chance = found.log_total - found.box.log_within
-    bound = box.events * np.exp(-budget - log_chance)
+    bound = 2 * system.size * np.exp(-budget - log_chance)
     assert law.probabilities[~within].sum() <= bound
     # the ball of the cut set's losses
     cut = choose_cut(system, box)
@@ -158,7 +158,7 @@ def test_windows_grow_until_the_bound_is_met():
     wide = cg.condition(
         cg.Additive(cg.DiscreteLaplace(1.0), 9), cg.linear(margins(3, 3), np.zeros(6))
     )
-    assert wide.error_bound < 1e-9
+    assert wide.error_bound == 0.0
     zeros = np.zeros(9, dtype=int)
     held = table_case((3, 3), 1.0, zeros, lo=0)
     assert (held.condition().sample(zeros, size=5, rng=cg.seeded(1)) == 0).all()
@@ -189,7 +189,7 @@ def test_the_loss_of_a_record_that_can_move_is_charged(lo, gamma):
     got = conditioned.guarantee("substitute")
     assert got.gamma == pytest.approx(gamma)
     assert got.epsilon == pytest.approx((1 + gamma) * 2 / 0.5)
-    assert 0 < got.delta < 1e-5
+    assert got.delta == 0.0
     # the largest ratio between the two neighbours, by the law itself
     moved = x.copy()
     moved[[0, 9]] += [1, -1]

@@ -49,7 +49,7 @@ _ROUNDED = 2.0**-52
 
 @njit(inner=True)
 def _raised(terms):
-    """Return the factor that exceeds the rounding of a sum of so many products."""
+    """Return a factor above the rounding of a sum of `terms` products."""
     return 1.0 + (terms + 8.0) * _ROUNDED
 
 

@@ -17,7 +17,7 @@ from congenial.kernels.numerics.compiling import njit
 FLOOR = 2.0**-480
 # Integer weights of a choice add up to at most 2^CHOICE; words have further bits.
 CHOICE, UNUSED = 62, np.uint64(2)
-# What a choice leaves of 2^CHOICE for weights that are rounded up: one unit for each of 2^26.
+# Sum of the weights of a choice before they are rounded up, each by one unit, for up to 2^26.
 _WHOLE = (1.0 - 2.0**-35) * 2.0**CHOICE
 
 

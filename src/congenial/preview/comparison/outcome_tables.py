@@ -31,10 +31,6 @@ _DISTANCES = (
 )
 # Width of a terminal, in characters, if it is not known.
 WIDTH = 132
-_OF_DELTA = (
-    "With Laplace noise, a delta above 0 covers the numerical error of exact conditioning, if its "
-    "sums do not form a tree. All other draws have no such error."
-)
 
 
 @dataclass(frozen=True)
@@ -128,8 +124,7 @@ def methods_table(found: Comparison) -> Exhibit:
         (
             "Every method has the same epsilon in its guarantee. The cost of bounds is included, "
             "so methods for which bounds cost privacy have more noise. In the names of methods, "
-            "L1 and L2 are the distances by which imaging moves to the closest counts. "
-            + _OF_DELTA,
+            "L1 and L2 are the distances by which imaging moves to the closest counts.",
         ),
     )
 
@@ -229,8 +224,6 @@ def as_text(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> s
     for grid in (_methods(found), _errors(found), _bias(found)):
         out.print()
         out.print(grid)
-    if any(r.contender.noise == LAPLACE and r.delta > 0.0 for r in found.results):
-        out.print(_OF_DELTA)
     if any(r.contender.name.startswith("imaging") for r in found.results):
         out.print(_DISTANCES)
     for refused in found.refused:

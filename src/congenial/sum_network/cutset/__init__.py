@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.cutset.systems import sums_of as sums_of
 
 _HOME = {
-    "sum_network.cutset.assignments": (
-        "Assignments CutCost cut_cost forest_left too_costly weigh"
-    ),
+    "sum_network.cutset.assignments": ("Assignments CutCost cut_cost forest_left too_costly weigh"),
     "sum_network.cutset.boxes": "check_proper_rows summable",
     "sum_network.cutset.cut_draws": "CutDraws attempt mass prepare sample",
     "sum_network.cutset.joint": "joint_law",

@@ -40,7 +40,7 @@ _GRID = np.geomspace(0.02, 0.97, 24)
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseLaw:
+class BoundedLaw:
     """A noise law within its bounds: values, log probabilities, and whether each end is cut."""
 
     u: FloatArray
@@ -74,7 +74,7 @@ class Box:
     bounded: tuple[int, ...]
     log_within: float  # Summed logs of the weights of the measured variables within their bounds.
     unary: Unary
-    laws: dict[LawKey, NoiseLaw] = field(repr=False)
+    laws: dict[LawKey, BoundedLaw] = field(repr=False)
 
     @property
     def log_multiplicity(self) -> float:
@@ -151,7 +151,7 @@ def _ends(key: LawKey) -> tuple[float, float]:
     return max(lo, nearest - reach), min(hi, nearest + reach)
 
 
-def _law(key: LawKey) -> NoiseLaw:
+def _law(key: LawKey) -> BoundedLaw:
     kind, scale, lo, hi = key
     low, high = _ends(key)
     if high - low > _MOST_WIDTH:
@@ -165,7 +165,7 @@ def _law(key: LawKey) -> NoiseLaw:
     log_w = -0.5 * (u / scale) ** 2 if kind == laws.GAUSSIAN else -np.abs(u) / scale
     top = float(log_w.max())
     log_norm = top + float(np.log(np.exp(log_w - top).sum()))
-    return NoiseLaw(u, log_w - log_norm, (bool(low > lo), bool(high < hi)), log_norm)
+    return BoundedLaw(u, log_w - log_norm, (bool(low > lo), bool(high < hi)), log_norm)
 
 
 def check_proper_rows(system: SumSystem, unary: Unary) -> None:
@@ -233,7 +233,7 @@ def turned(span: Span, sign: int) -> Span:
 def place_box(rows: tuple[Row, ...], unary: Unary, fixed: BoolArray, budget: float) -> Box:
     """Place windows for all variables."""
     spans, bounded = _spans_of(rows, unary, fixed)
-    found: dict[LawKey, NoiseLaw] = {}
+    found: dict[LawKey, BoundedLaw] = {}
     log_within = 0.0
     for v in np.flatnonzero(~fixed & (unary.kind != laws.FLAT)).tolist():
         key = law_key(unary, v)

@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from congenial.kernels.network import cutset
 from congenial.kernels.network.records import BranchLinks, BranchState, BranchTables, TalliedWindows
-from congenial.kernels.numerics import laws
 from congenial.kernels.network.tallies import FLOOR
+from congenial.kernels.numerics import laws
 from congenial.sum_network.cutset.boxes import Box, Signed
 from congenial.sum_network.cutset.systems import Row, rows_touching
 from congenial.sum_network.cutset.table_list import Compiler

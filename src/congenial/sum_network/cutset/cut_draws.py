@@ -33,7 +33,7 @@ from congenial.types import BoolArray, IntArray
 
 _UNIT = 2.0**-53
 _WHOLE = 2.0**tallies.CHOICE
-# What a choice of an assignment leaves for integers that are rounded up, of which there are 2^20.
+# Share of the integers of all assignments before they are rounded up, each by one, for up to 2^20.
 _LEFT = 1.0 - 2.0**-40
 # Part by which a choice in a forest may fall below its share.
 _BELOW = 2.0**-34
@@ -116,7 +116,7 @@ def sample(of: CutDraws, rows: int, rng: Randomness) -> IntArray:
 def attempt(of: CutDraws, rows: int, rng: Randomness) -> tuple[BoolArray, IntArray]:
     """Try once to draw all variables, `rows` times.
 
-    Returns which attempts are accepted, shape (rows,), and the variables of these, (accepted, size).
+    Returns which attempts are accepted, shape (rows,), and their variables, (accepted, size).
     """
     found, words = of.found, rng.bits(2 * rows).reshape(rows, 2)
     target = (words[:, 0] >> tallies.UNUSED).astype(np.int64)

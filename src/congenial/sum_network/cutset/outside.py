@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -20,7 +19,7 @@ import numpy as np
 from congenial.kernels.network import cutset
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness, choose, geometric, uniform_below
-from congenial.sum_network.cutset.boxes import NOTHING, Box, LawKey, NoiseLaw, Signed, law_key
+from congenial.sum_network.cutset.boxes import NOTHING, BoundedLaw, Box, LawKey, Signed, law_key
 from congenial.sum_network.cutset.branches import Branches, log_weight
 from congenial.sum_network.cutset.systems import Row
 from congenial.types import FloatArray, IntArray
@@ -48,17 +47,17 @@ class _Event(NamedTuple):
         total = 0.0
         for v in self.signed:
             law = box.laws[law_key(box.unary, v)]
-            own = log_weight(box.unary.kind[v], box.unary.scale[v], values[v : v + 1])
+            own = log_weight(box.unary.kind[v], box.unary.scale[v], values[v : v + 1].astype(float))
             total += float(law.log_p.max() + law.log_norm - own[0])
         return total > self.bound
 
-    def tilted(self, law: NoiseLaw, a: int) -> FloatArray:
+    def tilted(self, law: BoundedLaw, a: int) -> FloatArray:
         """Return the tilted logarithms of a law's probabilities; a is the variable's sign, or 0."""
         if not a:
             return law.log_p
         if self.losses:
-            return law.log_p + self.tilt * (law.log_p.max() - law.log_p)
-        return law.log_p + self.tilt * a * law.u
+            return np.asarray(law.log_p + self.tilt * (law.log_p.max() - law.log_p))
+        return np.asarray(law.log_p + self.tilt * a * law.u)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,7 @@ class _Tilted:
             yield self.first + beyond, share * (1 - ratio) * ratio**steps
 
 
-def _integers(law: NoiseLaw, log: FloatArray) -> _Tilted:
+def _integers(law: BoundedLaw, log: FloatArray) -> _Tilted:
     """Return integer weights, each at least exp(log) in one unit for all, also beyond the ends."""
     inside = (np.exp(log - log.max()) * _UNITS).astype(np.int64) + 1
     weights, ratios = [0, *inside.tolist(), 0], [Fraction(0), Fraction(0)]
