@@ -32,6 +32,8 @@ from congenial.sum_network.cutset.branches import draw_forest
 from congenial.types import BoolArray, IntArray
 
 _UNIT = 2.0**-53
+# Above the logarithms of the least and the largest sum of a table.
+_LEAST = 400.0
 _WHOLE = 2.0**tallies.CHOICE
 # Share of the integers of all assignments before they are rounded up, each by one, for up to 2^20.
 _LEFT = 1.0 - 2.0**-40
@@ -77,14 +79,15 @@ def prepare(found: Assignments) -> CutDraws:
 def _errors(found: Assignments, top: float) -> tuple[float, float]:
     """Bound how far weights of assignments are too small, and how far acceptances fall below 1."""
     branches, each = found.branches, found.log_weight[np.isfinite(found.log_weight)]
-    # the logarithm of each root and of its scale is added
-    logs = 2.0 + max(abs(top), float(np.abs(each).max(initial=0.0)))
-    logs += np.abs(branches.state.log_scale).max(initial=0.0) + np.abs(found.log_own).max()
-    raised = 8.0 * (branches.roots.size + len(branches.cut) + 2.0) * float(logs) * _UNIT
+    # partial sums of the logarithms of roots: their total, less those left, which have upper bounds
+    logs = _LEAST + max(abs(top), float(np.abs(each).max(initial=0.0)))
+    logs += float(np.abs(found.log_own).max(initial=0.0))
+    logs += 2.0 * (abs(found.box.log_within) + found.box.log_multiplicity)
+    raised = 8.0 * (branches.roots.size + len(branches.cut) + 2.0) * logs * _UNIT
+    raised += 4.0 * float(branches.width[branches.roots].sum()) * _UNIT
     raised += 2.0 * branches.choices * _BELOW
     above = 16.0 * np.where(branches.op == cutset.UNARY, branches.depth, 0.0)
     rounding = 4.0 * float((branches.terms + above + 16.0).sum()) * _UNIT
-    rounding += 4.0 * float(branches.width[branches.roots].sum()) * _UNIT
     return raised, 2.0 * raised + rounding
 
 
@@ -132,7 +135,8 @@ def attempt(of: CutDraws, rows: int, rng: Randomness) -> tuple[BoolArray, IntArr
     held = found.values[which[inside]]
     drawn = draw_forest(found.branches, out.shape[1], held, choices)
     out[inside] = drawn.values
-    sure = words[inside, 1] * 2.0**-64 < 1.0 - 2.0 * (of.doubt + drawn.doubt)
+    doubt = drawn.doubt + 1.0 / np.diff(of.ends, prepend=0)[which[inside]]
+    sure = words[inside, 1] * 2.0**-64 < 1.0 - 2.0 * (of.doubt + doubt)
     accepted[inside] = drawn.whole & sure
     for at in np.flatnonzero(drawn.whole & ~sure).tolist():
         row = inside[at]
