@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -52,11 +53,18 @@ def listed(unary, box, cut):
 
 @dataclass(frozen=True)
 class OpenCase:
-    """Sums with cycles of few variables, some without bounds, and the solutions near zero."""
+    """Sums with cycles of few variables, some of them without bounds."""
 
     system: SumSystem
     unary: Unary
-    solutions: np.ndarray
+
+    @cached_property
+    def solutions(self):
+        """All solutions of at most 13 in size, shape (k, n)."""
+        u = np.array(list(itertools.product(range(-13, 14), repeat=self.system.n)))
+        u = u[((u >= self.unary.lo) & (u <= self.unary.hi)).all(axis=1)]
+        held = [sum(a * u[:, v] for v, a in row.items()) == 0 for row in self.system.rows]
+        return np.ascontiguousarray(u[np.all(held, axis=0)])
 
     def scaled(self, factor):
         return replace(self.unary, scale=self.unary.scale * factor)
@@ -76,14 +84,8 @@ def open_case(seed):
         lo = np.where(flat | (rng.random(n) < 0.4), -rng.integers(0, 4, n).astype(float), -np.inf)
         hi = np.where(flat | (rng.random(n) < 0.3), rng.integers(0, 4, n).astype(float), np.inf)
         unary = Unary(kind, rng.choice([0.4, 0.7, 1.0], n), np.zeros(n), lo, hi)
-        u = np.array(list(itertools.product(range(-13, 14), repeat=n)))
-        matrix = np.zeros((len(rows), n), dtype=int)
-        for k, row in enumerate(rows):
-            matrix[k, list(row)] = list(row.values())
-        held = (u @ matrix.T == 0).all(axis=1) & ((u >= lo) & (u <= hi)).all(axis=1)
-        if cycle_closers(rows, range(n)) and held.sum() > 3:
-            system = SumSystem(n, 0, n, tuple(rows), free, None)
-            return OpenCase(system, unary, np.ascontiguousarray(u[held]))
+        if cycle_closers(rows, range(n)):
+            return OpenCase(SumSystem(n, 0, n, tuple(rows), free, None), unary)
 
 
 def narrowly_weighed(case, budget, *, tally=False):

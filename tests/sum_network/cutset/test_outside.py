@@ -68,6 +68,7 @@ def test_values_are_drawn_with_the_stated_probabilities(losses):
 def test_more_events_make_a_larger_bound():
     box = narrowly_weighed(open_case(1), 4.0).box
     assert outside.log_bound(box, 20) == pytest.approx(outside.log_bound(box, 10) + np.log(2.0))
+    assert outside.log_bound(box, 0) == -np.inf
 
 
 @for_each_seed(40)

@@ -156,17 +156,7 @@ class Conditioned(PlotsMarginals):
         return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
 
     def weighed_envelopes(self, x: npt.ArrayLike) -> Envelopes:
-        """Return envelopes whose mass is known; under equalities alone they are filled once.
-
-        Parameters
-        ----------
-        x : array_like of int, shape (n,)
-
-        Raises
-        ------
-        UnsupportedError
-            If the tables do not fit in memory; draws of this mechanism alone may take less.
-        """
+        """Return the envelopes of `attempts`; under equalities alone they are filled once."""
         if self.data_free:
             return self._free_envelopes
         return exact.fill_envelopes(self._compiled(self._checked(x)), direct=False)

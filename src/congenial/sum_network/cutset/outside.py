@@ -8,6 +8,7 @@ earlier event, is not proposed. Proof: `proofs/cut-sets.md`.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -113,10 +114,12 @@ def log_bound(box: Box, events: int) -> float:
     """Return the logarithm of a bound on the summed weight of all that events exclude.
 
     Each unary weight is 1 at noise 0. The bound exceeds that of Chernoff's inequality by what
-    rounding in `propose` adds.
+    rounding in `propose` adds. Without an event, nothing is excluded.
     """
+    if not events:
+        return -math.inf
     spare = _SPARE + _SPARE_EACH * len(box.measured)
-    return box.log_within + box.log_multiplicity - box.budget + float(np.log(events)) + spare
+    return box.log_within + box.log_multiplicity - box.budget + math.log(events) + spare
 
 
 def propose(
