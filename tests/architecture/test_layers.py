@@ -35,6 +35,7 @@ LAYERS = {
         "sum_network/families",
         "sum_network/exact",
         "sum_network/joined",
+        "sum_network/closing",
         "conditioning/laws",
         "conditioning",
         "conditioning/samplers",

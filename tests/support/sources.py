@@ -17,6 +17,7 @@ DOORS = (
     "sum_network/families",
     "sum_network/joined",
     "sum_network/exact",
+    "sum_network/closing",
 )
 
 SOUND = {

@@ -1,7 +1,7 @@
 """Error margins of a release under equalities alone, where the noise has one law for all data.
 
-For conditioning, the law of a single node's noise given the equalities is known exactly. For
-imaging, for sums of nodes, and for many nodes at once, margins come from simulated noise; their
+For conditioning on the sums of a tree, the law of a single node's noise is known exactly. For
+other sums, imaging, sums of nodes, and many nodes at once, margins come from simulated noise; their
 coverage is proved all the same. The noise of the release and of N simulated releases are
 exchangeable, so a statistic of the release exceeds its k-th smallest simulated value with
 probability at most 1 - k / (N + 1), taken over the simulation too (Vovk, Gammerman and Shafer 2005,
@@ -20,8 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial import sum_network
+from congenial.conditioning.laws.cycles import WithCycles
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import find_nodes
+from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
@@ -44,12 +46,12 @@ def error_margins(
     Parameters
     ----------
     mechanism : Conditioned, Imaged or TopDown
-        Under equalities alone; if conditioned, on a tree.
+        Under equalities alone.
     alpha : float
         Between 0 and 1.
     size : int
-        Number of simulated releases, at least ``1 / alpha - 1``. Conditioning needs none, because
-        its law is known.
+        Number of simulated releases, at least ``1 / alpha - 1``. None are needed for conditioning
+        on the sums of a tree, whose law is known.
     rng : Randomness, optional
         For the simulated releases; `secure()` by default.
 
@@ -57,15 +59,15 @@ def error_margins(
     -------
     ndarray of int64, shape (n,)
         The true count lies between ``released - margin`` and ``released + margin`` with probability
-        at least 1 - alpha: over the release and, for imaging, the simulation. It is 0 for counts
-        published exactly.
+        at least 1 - alpha: over the release and any simulation. It is 0 for counts published
+        exactly.
 
     Raises
     ------
     ArgumentError
         If alpha is not between 0 and 1, or the simulation has too few or too many images.
     UnsupportedError
-        If inequalities make the law depend on the confidential counts, or there is no tree.
+        If inequalities make the law depend on the confidential counts.
 
     Examples
     --------
@@ -77,14 +79,19 @@ def error_margins(
     """
     checked_alpha(alpha)
     _check_data_free(mechanism)
-    if not isinstance(mechanism, Conditioned):
-        return _error_margins_of_images(mechanism, alpha, size, rng)
-    tree, forest = mechanism.resolved.tree, mechanism.forest
-    if tree is None or forest.n != len(tree) or (forest.owner < 0).any():
-        raise UnsupportedError(
-            "the margins of all nodes need a tree; use the interval() of each entry."
-        )
+    tree = _tree_of(mechanism)
+    if tree is None or not isinstance(mechanism, Conditioned):
+        return _simulated_margins(mechanism, alpha, size, rng)
     return sum_network.reaches(mechanism.whole_tables, tree, alpha)
+
+
+def _tree_of(mechanism: Mechanism) -> Tree | None:
+    """Return the tree whose sums are those of conditioned noise, if there is one."""
+    tree = mechanism.resolved.tree
+    if tree is None or not isinstance(mechanism, Conditioned) or isinstance(mechanism, WithCycles):
+        return None
+    forest = mechanism.forest
+    return tree if forest.n == len(tree) and (forest.owner >= 0).all() else None
 
 
 def error_margin_of_sum(
@@ -133,7 +140,8 @@ def error_margins_of_sums(
     if not all(found):
         raise ArgumentError("no node is named; give at least one.")
     drawn = _draws(mechanism, size, alpha, rng)
-    if isinstance(mechanism, Conditioned) and mechanism.mechanism.n * size > MANY_VALUES:
+    many = mechanism.mechanism.n * size > MANY_VALUES
+    if isinstance(mechanism, Conditioned) and not isinstance(mechanism, WithCycles) and many:
         nodes = np.unique(np.concatenate(found)).astype(np.int64)
         alone = _draws_of_some(mechanism, nodes, size, rng)
         if alone is not None:
@@ -224,9 +232,9 @@ def _check_data_free(mechanism: Mechanism) -> None:
             "or imaging.topdown_image() of congenial."
         )
     resolved = mechanism.resolved
-    if not isinstance(mechanism, Conditioned) and resolved.equalities[1].any():
+    if _tree_of(mechanism) is None and resolved.equalities[1].any():
         raise UnsupportedError(
-            "error margins of imaging are simulated with all counts 0, which violate the sums of "
+            "these error margins are simulated with all counts 0, which violate the sums of "
             "linear(); publish these sums by exactly()."
         )
     if resolved.has_inequalities:
@@ -247,10 +255,10 @@ def _check_data_free(mechanism: Mechanism) -> None:
             )
 
 
-def _error_margins_of_images(
-    mechanism: Imaged | TopDown, alpha: float, size: int, rng: Randomness | None
+def _simulated_margins(
+    mechanism: Mechanism, alpha: float, size: int, rng: Randomness | None
 ) -> IntArray:
-    """Error margin of every node, from simulated releases by imaging."""
+    """Error margin of every node, from simulated releases."""
     n = mechanism.mechanism.n
     drawn = _draws(mechanism, size, alpha, rng)
     kept = int(size) - rank(int(size), alpha) + 1

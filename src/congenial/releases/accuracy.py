@@ -13,6 +13,7 @@ import numpy as np
 
 from congenial.accounting.mechanism import Certified
 from congenial.accounting.neighbours.scope import Kind
+from congenial.conditioning.laws.cycles import WithCycles
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
@@ -49,6 +50,8 @@ UNKNOWN = -1
 # values drawn for each.
 DRAWS, FEWER = 9_999, 256
 VALUES, MOST_VALUES = 1 << 25, 1 << 27
+# Most work of simulated draws where margins cross: values drawn, and multiplications; seconds.
+_MOST_WORK = 1 << 28
 # Probability that simulation makes a margin too small. The seed is fixed, so that `verify` gets the
 # same margins.
 RISK = 3e-5
@@ -100,6 +103,8 @@ class NoIntervals(BasisKind, frozen=True, tag="none"):
 Basis = ByLaw | BySimulation | ByMeasurements | ByInversion | ByPosterior | NoIntervals
 # That of a table that was conditioned part by part.
 IN_PARTS = NoIntervals(("drawn-in-parts",))
+# That of a table conditioned on crossing margins: bounds apply, or draws take too much work.
+NO_MARGINS_OF_CROSSING = NoIntervals(("margins-cross",))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,9 +149,16 @@ class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def margins(
-    model: Model, mechanism: Certified, *, in_parts: bool = False, sums_only: bool = False
+    model: Model,
+    mechanism: Certified,
+    *,
+    in_parts: bool = False,
+    without_crossing: bool = False,
+    sums_only: bool = False,
 ) -> Margins:
     """Work out the margins of a release, which may have been drawn in parts.
+
+    A release `without_crossing` states that there are none where margins cross.
 
     With `sums_only`, only the margins of sums and of counts determined by exact counts are worked
     out: those of millions of nodes take seconds.
@@ -154,9 +166,9 @@ def margins(
     Notes
     -----
     Under equalities alone the error has one law for all counts: exact for conditioning, simulated
-    for images. Under bounds an image has the margins of its measurements, where these are
-    published; conditioning then has intervals by inversion, once the table is drawn, or by the
-    posterior where inversion does not cover the bounds.
+    for images, and for conditioning where margins cross. Under bounds an image has the margins of
+    its measurements, where these are published; conditioning then has intervals by inversion, once
+    the table is drawn, or by the posterior where inversion does not cover the bounds.
     """
     plan = model.plan
     named = {
@@ -165,21 +177,36 @@ def margins(
     }
     if in_parts:
         return margins_in_parts(model)
-    crossing = plan.crossing
+    if isinstance(mechanism, Conditioned):
+        known = not (without_crossing and model.plan.crossing)
+        return _of_conditioned(model, mechanism, named, sums_only=sums_only, known=known)
     # errors of a best table depend on the counts, bounds or not
     if model.resolved.has_inequalities or plan.method.name == "posterior":
-        if not isinstance(mechanism, Conditioned):
-            bounded = model.resolved.has_inequalities
-            obstacle: Obstacle = "bounds-bind" if bounded else "errors-depend-on-counts"
-            return margins_of_measured(model, named, obstacle, sums_only=sums_only)
-        basis: Basis = NoIntervals(("margins-cross",)) if crossing else _of_table(mechanism)
-        return _none(model, named, basis)
-    if not isinstance(mechanism, Conditioned):
-        images = cast("Imaged | TopDown", mechanism)
-        return _of_images(model, images, named, sums_only=sums_only)
-    if crossing:
-        return _none(model, named, NoIntervals(("margins-cross",)))
-    return _of_law(model, mechanism, named, sums_only=sums_only)
+        bounded = model.resolved.has_inequalities
+        obstacle: Obstacle = "bounds-bind" if bounded else "errors-depend-on-counts"
+        return margins_of_measured(model, named, obstacle, sums_only=sums_only)
+    images = cast("Imaged | TopDown", mechanism)
+    return _by_simulation(model, images, named, sums_only=sums_only)
+
+
+def _of_conditioned(
+    model: Model,
+    engine: Conditioned,
+    named: Mapping[str, tuple[int, ...]],
+    *,
+    sums_only: bool,
+    known: bool,
+) -> Margins:
+    """Return the margins of a conditioned table; `known` is False if it states none."""
+    crossing, bounded = model.plan.crossing, model.resolved.has_inequalities
+    if not crossing and not bounded:
+        return _of_law(model, engine, named, sums_only=sums_only)
+    if not crossing:
+        return _none(model, named, _of_table(engine))
+    costly = isinstance(engine, WithCycles) and engine.work_of(DRAWS) > _MOST_WORK
+    if bounded or costly or not known:
+        return _none(model, named, NO_MARGINS_OF_CROSSING)
+    return _by_simulation(model, engine, named, sums_only=sums_only)
 
 
 def margins_of_measured(
@@ -272,9 +299,9 @@ def _of_law(
     return Margins(ByLaw(), margin, together, sums)
 
 
-def _of_images(
+def _by_simulation(
     model: Model,
-    engine: Imaged | TopDown,
+    engine: Conditioned | Imaged | TopDown,
     named: Mapping[str, tuple[int, ...]],
     *,
     sums_only: bool,

@@ -52,7 +52,8 @@ class Network:
     # Messages of parts, by the class of each variable that has one as its weight.
     received: Mapping[int, PartMessage] = field(default_factory=dict)
     room: int | None = None  # Most entries of all its tables, if there is a limit of its own.
-    # shape (1,), or (0,) if there is none: The class whose message is sent on.
+    # shape (1,), or (0,) if there is none: The class whose message is sent on, that of variable 0
+    # or of the sum below it.
     sent: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
 
     @property

@@ -102,6 +102,11 @@ class SharedUnary:
         """The weight of every variable."""
         return self.unary.at(self.code)
 
+    def at(self, variables: IntArray) -> SharedUnary:
+        """Return the weights of some variables."""
+        kept, code = np.unique(self.code[variables], return_inverse=True)
+        return SharedUnary(self.unary.at(kept), code.astype(np.int32))
+
 
 def share_unary(unary: Unary) -> SharedUnary:
     """List the weights of all variables, each once."""

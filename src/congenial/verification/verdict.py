@@ -22,7 +22,7 @@ from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
 from congenial.plan.plan import Plan
 from congenial.randomness import seeded
 from congenial.releases import directory as files
-from congenial.releases.accuracy import IN_PARTS, margins
+from congenial.releases.accuracy import IN_PARTS, NO_MARGINS_OF_CROSSING, margins
 from congenial.releases.certificate import (
     Certificate,
     check_debit,
@@ -506,8 +506,13 @@ def check_intervals(release: Release) -> Check:
     """Check the intervals of all counts and sums, and the certificate's statement about them."""
     name, certificate, model = INTERVALS, release.certificate, release.model
     try:
-        in_parts = certificate.accuracy.basis == IN_PARTS
-        known = margins(model, release.mechanism, in_parts=in_parts)
+        stated = certificate.accuracy.basis
+        known = margins(
+            model,
+            release.mechanism,
+            in_parts=stated == IN_PARTS,
+            without_crossing=stated == NO_MARGINS_OF_CROSSING,
+        )
     except CongenialError as error:
         return Check(name, False, f"none follow from the plan: {error}")
     measured = None if release.measured is None else measurements_in(release.measured)

@@ -2,74 +2,69 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.laws.forest_sampler import Attempts, Conditioned, data_free_weights
-from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
-from congenial.noise.additive import Additive, checked_size
-from congenial.randomness import Randomness, resolve
-from congenial.sum_network import cutset, least_ceiling, sum_rows
+from congenial.conditioning.laws.cycles import WithCycles
+from congenial.conditioning.laws.forest_sampler import Attempts, data_free_weights
+from congenial.invariants.resolved import ResolvedInvariant
+from congenial.noise.additive import Additive
+from congenial.randomness import Randomness
+from congenial.sum_network import cutset
 from congenial.sum_network.cutset import (
+    MOST_WORK,
     Assignments,
     CutCost,
     CutDraws,
     SumSystem,
     cut_cost,
     forest_left,
+    joint_law,
     prepare,
     sample,
     summable,
     weigh,
 )
-from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.types import FloatArray, IntArray
 from congenial.wording import many
 
 
 @dataclass(frozen=True, eq=False)
-class CutConditioned(Conditioned):
+class CutConditioned(WithCycles):
     """A mechanism conditioned on sums with a few cycles, drawn exactly by a cut set.
 
     Made by `congenial.condition`. The questions and their answers are those of `Conditioned`; the
     forest has the sums that remain when the cut set is fixed.
     """
 
-    system: SumSystem = field(kw_only=True)
     cost: CutCost = field(kw_only=True)
 
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> IntArray:
-        """Draw releases, each independent, with exactly the law."""
-        counts = self._checked(x)
-        rows = checked_size(size)
-        source = resolve(rng)
-        noise = sample(self._draws(counts), rows, source)
-        out = checked_draws(self.resolved, counts + noise[:, : self.mechanism.n], counts)
-        return out[0] if size is None else out
+    def work_of(self, rows: int) -> float:
+        """About how many numbers are multiplied for some draws, and for their assignments."""
+        assignments = 1.0 + min(rows, self.cost.assignments) / self.cost.assignments
+        return assignments * self.cost.work + float(rows * self.system.size)
+
+    def _noise(self, counts: IntArray, rows: int, rng: Randomness) -> IntArray:
+        return sample(self._draws(counts), rows, rng)
 
     def _log_mass(self, counts: IntArray) -> float:
         return self._weighed(counts).log_total + self.log_mode
 
-    def log_ceiling(self, x: npt.ArrayLike, *, thorough: bool = False) -> float:
-        """Bound `log_normalizer` from above; inf unless `thorough`. See `Conditioned`."""
-        counts, sums = self._checked(x), self.sums
-        if not thorough:
-            return np.inf
-        return least_ceiling(sum_rows(sums.rows, sums.size), self._weights(counts)) + self.log_mode
+    def marginals(
+        self, nodes: Sequence[int], x: npt.ArrayLike
+    ) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Yield the law of each of several released values; see `Conditioned.marginals`."""
+        return (self.marginal(v, x) for v in nodes)
 
-    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
-        """Law of one released value; see `Conditioned.marginal`."""
-        (values,), probabilities = self.joint([node], x)
-        return values, probabilities
-
-    @property
-    def sums(self) -> SumSystem:
-        """The sums as rows."""
-        return self.system
+    def law_of_noise(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
+        """Law of the noise of one variable; see `Conditioned.law_of_noise`."""
+        weights, zeros = self._weights(counts), np.zeros_like(counts)
+        (noise,), probabilities = joint_law(self.sums, weights, zeros, [v], self._tally)
+        return noise, probabilities
 
     @property
     def _tally(self) -> int | None:
@@ -78,12 +73,9 @@ class CutConditioned(Conditioned):
     @property
     def sums_text(self) -> str:
         """How many sums form cycles, and what opens them."""
-        system, cost = self.sums, self.cost
-        domain = self.mechanism.domain or self.resolved.counted
-        first = [system.name(v) if v >= system.n else named(domain, v) for v in cost.cut[:4]]
-        more = f" and {len(cost.cut) - 4} more" if len(cost.cut) > 4 else ""
-        listed = f"enumerating {many(len(cost.cut), 'value')} ({'; '.join(first)}{more})"
-        held = listed if first else ""
+        system, cost = self.system, self.cost
+        listed = f"enumerating {many(len(cost.cut), 'value')} ({self._names(cost.cut)})"
+        held = listed if cost.cut else ""
         carried = "" if cost.tally is None else "one sum that is carried along with the others"
         opened = " and ".join(filter(None, (held, carried)))
         return f"{len(system.rows)} sums form cycles, opened by {opened}"
@@ -99,13 +91,8 @@ class CutConditioned(Conditioned):
 
     def attempts(self, x: npt.ArrayLike) -> Attempts:
         """Return attempts at draws; see `Conditioned.attempts`."""
-        draws, n = self._draws(self._checked(x)), self.mechanism.n
-
-        def attempt(rows: int, rng: Randomness) -> tuple[BoolArray, IntArray]:
-            accepted, noise = cutset.attempt(draws, rows, rng)
-            return accepted, noise[:, :n]
-
-        return Attempts(cutset.mass(draws), attempt)
+        draws = self._free_draws if self.data_free else self._draws(self._checked(x))
+        return self._attempts(cutset.mass(draws), partial(cutset.attempt, draws))
 
     @cached_property
     def _free_draws(self) -> CutDraws:
@@ -126,14 +113,17 @@ class CutConditioned(Conditioned):
 
 
 def cut_conditioned(
-    mechanism: Additive, resolved: ResolvedInvariant, system: SumSystem
+    mechanism: Additive,
+    resolved: ResolvedInvariant,
+    system: SumSystem,
+    most: int = MOST_WORK,
 ) -> CutConditioned | None:
-    """Condition on a system with cycles; return None if that costs too much.
+    """Condition on a system with cycles; return None if it takes too many multiplications.
 
     The cost is estimated from the sums and the noise, not from confidential counts.
     """
     unary = data_free_weights(mechanism, resolved, system.fixed, system.size).each
-    cost = cut_cost(system, unary) if summable(unary, system.every_fixed) else None
+    cost = cut_cost(system, unary, most) if summable(unary, system.every_fixed) else None
     if cost is None:
         return None
     forest = forest_left(system, cost)

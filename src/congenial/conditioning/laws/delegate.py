@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from congenial.conditioning.laws.closing_sampler import closing_conditioned
 from congenial.conditioning.laws.conditional import AnswersByLaw
 from congenial.conditioning.laws.cutset_sampler import cut_conditioned
 from congenial.conditioning.laws.forest_sampler import Conditioned
@@ -23,6 +24,8 @@ from congenial.sum_network.cutset import sum_system
 from congenial.types import Values
 
 Exact = Conditioned | ConditionedGaussian
+# Multiplications of a cut set, some tenths of a second, above which rejection is tried.
+_SLOW = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +72,11 @@ def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact 
     resolved = inequalities_in_units(resolved)
     system = sum_system(resolved)
     if system.forest is None:
-        return cut_conditioned(mechanism, resolved, system)
+        return (
+            cut_conditioned(mechanism, resolved, system, _SLOW)
+            or closing_conditioned(mechanism, resolved, system)
+            or cut_conditioned(mechanism, resolved, system)
+        )
     made = Conditioned(mechanism, resolved, system.forest, system.fixed)
     if np.isinf(mechanism.scales).any():
         made.check_proper()

@@ -257,7 +257,7 @@ class Conditioned(PlotsMarginals):
         """
         counts = self._checked(x)
         v = self._node(node)
-        noise, probabilities = self._noise_law(v, self._tables(counts, v))
+        noise, probabilities = self.law_of_noise(v, counts)
         return counts[v] + noise, probabilities
 
     def marginals(
@@ -342,7 +342,7 @@ class Conditioned(PlotsMarginals):
             )
         nothing = np.zeros(self.mechanism.n, dtype=np.int64)
         v = self._node(node)
-        values, probabilities = self._noise_law(v, self._tables(nothing, v))
+        values, probabilities = self.law_of_noise(v, nothing)
         by_size = np.bincount(np.abs(values), weights=probabilities)
         reach = int(np.searchsorted(np.cumsum(by_size), 1.0 - alpha))
         reach = min(reach, by_size.size - 1)
@@ -546,6 +546,10 @@ class Conditioned(PlotsMarginals):
         trees.mark_implied(*shape, compact(resolved.lo), below, implied)
         implied[resolved.bounded_by_pins] = False
         return implied
+
+    def law_of_noise(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
+        """Law of the noise of one variable; `counts` matter under inequalities only."""
+        return self._noise_law(v, self._tables(counts, v))
 
     def _noise_law(self, v: int, tables: Tables) -> tuple[IntArray, FloatArray]:
         noise, probabilities = sum_network.marginal(tables, v)

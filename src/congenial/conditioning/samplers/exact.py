@@ -1,7 +1,7 @@
 """The exact sampler: independent draws within a proved error of the law.
 
-Sums without a cycle are drawn through a sum network, sums with a few cycles by a cut set, and
-continuous Gaussian noise in closed form.
+Sums without a cycle are drawn through a sum network, sums with a few cycles by a cut set or by
+rejection, and continuous Gaussian noise in closed form.
 """
 
 from __future__ import annotations

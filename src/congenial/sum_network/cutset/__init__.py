@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from congenial.namespaces import offer
 
 if TYPE_CHECKING:
+    from congenial.sum_network.cutset.assignments import MOST_WORK as MOST_WORK
     from congenial.sum_network.cutset.assignments import Assignments as Assignments
     from congenial.sum_network.cutset.assignments import CutCost as CutCost
     from congenial.sum_network.cutset.assignments import cut_cost as cut_cost
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
     from congenial.sum_network.cutset.systems import sums_of as sums_of
 
 _HOME = {
-    "sum_network.cutset.assignments": ("Assignments CutCost cut_cost forest_left too_costly weigh"),
+    "sum_network.cutset.assignments": (
+        "MOST_WORK Assignments CutCost cut_cost forest_left too_costly weigh"
+    ),
     "sum_network.cutset.boxes": "check_proper_rows summable",
     "sum_network.cutset.cut_draws": "CutDraws attempt mass prepare sample",
     "sum_network.cutset.joint": "joint_law",

@@ -231,31 +231,34 @@ class CutCost:
         )
 
 
-def cut_cost(system: SumSystem, unary: Unary) -> CutCost | None:
-    """Choose a cut set and count its assignments; None if they are too many.
+def cut_cost(system: SumSystem, unary: Unary, most: int = MOST_WORK) -> CutCost | None:
+    """Choose a cut set and count its assignments; None if they take too many multiplications.
 
     Raises UnsupportedError if the law is improper.
     """
     box = place_box(system.rows, unary, system.every_fixed, _first_budget(system))
-    best = _priced(system, box, None)
+    narrowest = np.sort((box.hi - box.lo + 1.0)[system.free])[:2]
+    if most < MOST_WORK and narrowest.prod() * len(system.rows) > most:
+        return None  # to place the windows of tables would take longer than is asked for
+    best = _priced(system, box, None, most)
     if best is not None and best.work <= _CHEAP:
         return best
     for k in on_cycles(system.rows, _MOST_TRIED):
-        found = _priced(system, box, k)
+        found = _priced(system, box, k, most)
         if found is not None and (best is None or found.work < best.work):
             best = found
     return best
 
 
-def _priced(system: SumSystem, box: Box, tally: int | None) -> CutCost | None:
+def _priced(system: SumSystem, box: Box, tally: int | None, most: int) -> CutCost | None:
     """Estimate the cost of a cut set with a tally row; None if it exceeds the limits."""
     cut = choose_cut(system, box, tally=tally)
-    listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
+    listed = enumerate_cut(system, box, cut, min(MOST_ASSIGNMENTS, most // len(system.rows)))
     if listed is None:
         return None
     count = listed[0].shape[0]
     branches = compile_branches(system.rows, box, system.free, cut, tally=tally, fill=False)
     entries, work = int(branches.width.sum()), count * branches.work + branches.once
-    if work > MOST_WORK or entries > MOST_ENTRIES:
+    if work > most or entries > MOST_ENTRIES:
         return None
     return CutCost(cut, count, entries, work, tally)

@@ -44,6 +44,7 @@ class SumSystem:
     # shape (n + slacks,): Entries and slacks that keep the value of the data; no row has them.
     fixed: BoolArray
     forest: SumForest | None  # The arrangement of all variables; None if the rows have a cycle.
+    implied: tuple[Row, ...] = ()  # Further sums, which follow from the rows.
 
     @property
     def every_fixed(self) -> BoolArray:
@@ -81,15 +82,20 @@ def sum_system(resolved: ResolvedInvariant) -> SumSystem:
     ]
     rows += [row for row in exceeding if row]
     fixed = np.append(fixed, [not row for row in exceeding]).astype(np.bool_)
-    size = n + slacks
+    size, implied = n + slacks, list[Row]()
     if cycle_closers(rows, range(size)):
-        rows, size = _simplest(rows, size, _across(resolved, fixed))
+        rows, implied, size = _simplest(rows, size, _across(resolved, fixed))
         while single := {v for row in rows if len(row) == 1 for v in row if v < n + slacks}:
             fixed[list(single)] = True
-            rows = [{v: a for v, a in row.items() if v not in single} for row in rows]
-            rows = [row for row in rows if row]
+            rows, implied = _without(rows, single), _without(implied, single)
     forest = None if cycle_closers(rows, range(size)) else of_rows(as_arrays(rows), size)
-    return SumSystem(n, slacks, size, tuple(rows), fixed, forest)
+    return SumSystem(n, slacks, size, tuple(rows), fixed, forest, tuple(implied))
+
+
+def _without(rows: list[Row], left_out: set[int]) -> list[Row]:
+    """Return rows without some entries; rows that then have none are left out, too."""
+    fewer = [{v: a for v, a in row.items() if v not in left_out} for row in rows]
+    return [row for row in fewer if row]
 
 
 def sums_of(resolved: ResolvedInvariant) -> SumSystem:
@@ -146,26 +152,25 @@ def cycle_closers(rows: Sequence[Row], order: range | list[int]) -> list[int]:
 def on_cycles(rows: tuple[Row, ...], most: int) -> list[int]:
     """Return up to `most` rows on cycles, first those whose removal leaves the fewest cycles."""
     order = range(max((v for row in rows for v in row), default=-1) + 1)
-    tried = _pruned(rows, lambda shared, _: shared < 2)[: 4 * most]
+    tried = pruned(rows, lambda shared, _: shared < 2)[: 4 * most]
     closers = {
         k: len(cycle_closers([row for j, row in enumerate(rows) if j != k], order)) for k in tried
     }
     return sorted(tried, key=lambda k: (closers[k], len(rows[k]), k))[:most]
 
 
-def _simplest(rows: list[Row], n: int, further: list[Row]) -> tuple[list[Row], int]:
+def _simplest(rows: list[Row], n: int, further: list[Row]) -> tuple[list[Row], list[Row], int]:
     """Return simplified rows; rows that follow from them are added if that leaves fewer cycles.
 
     An added row may be shorter than one that it replaces.
     """
-    plain, size = simplified(rows, n)
+    plain = simplified(rows, n)
     further = [row for row in further if row not in rows]
     if not further or len(rows) + len(further) > _MOST_CORE:
-        return plain, size
-    more, larger = simplified(rows + further, n)
-    if len(cycle_closers(more, range(larger))) < len(cycle_closers(plain, range(size))):
-        return more, larger
-    return plain, size
+        return plain
+    more = simplified(rows + further, n)
+    fewer, each = (len(cycle_closers(rows, range(size))) for rows, _, size in (more, plain))
+    return more if fewer < each else plain
 
 
 def _across(resolved: ResolvedInvariant, fixed: BoolArray) -> list[Row]:
@@ -210,12 +215,14 @@ def _connected(one: IntArray, other: IntArray) -> list[set[tuple[int, int]]]:
     return groups
 
 
-def simplified(rows: list[Row], n: int) -> tuple[list[Row], int]:
-    """Return rows with the same solutions and fewer cycles, and the number of variables."""
+def simplified(rows: list[Row], n: int) -> tuple[list[Row], list[Row], int]:
+    """Return rows with the same solutions and fewer cycles, implied ones, and the variables."""
     rows = _differences([dict(row) for row in rows])
     rows, size = _blocks(rows, n)
     rows, size = _shared(rows, size)
-    return _independent(rows), size
+    dropped = _dependent(rows)
+    kept = [row for k, row in enumerate(rows) if k not in dropped]
+    return kept, [rows[k] for k in sorted(dropped)], size
 
 
 def _differences(rows: list[Row]) -> list[Row]:
@@ -306,13 +313,13 @@ def _shared(rows: list[Row], size: int) -> tuple[list[Row], int]:
     return rows, size
 
 
-def _independent(rows: list[Row]) -> list[Row]:
-    """Drop rows that follow from shorter ones, by elimination in fractions."""
+def _dependent(rows: list[Row]) -> set[int]:
+    """Return the rows that follow from shorter ones, by elimination in fractions."""
     # a row with an entry that no other row has is independent of the others
-    inner = _pruned(rows, lambda shared, entries: shared < entries)
+    inner = pruned(rows, lambda shared, entries: shared < entries)
+    dropped = set[int]()
     if len(inner) > _MOST_CORE:
-        return rows
-    dropped = set()
+        return dropped
     reduced: dict[int, dict[int, Fraction]] = {}  # pivot -> row
     occurs = Counter(v for k in inner for v in rows[k])
     for k in sorted(inner, key=lambda k: len(rows[k])):
@@ -330,10 +337,10 @@ def _independent(rows: list[Row]) -> list[Row]:
                     del row[v]
         if not row:
             dropped.add(k)
-    return [row for k, row in enumerate(rows) if k not in dropped]
+    return dropped
 
 
-def _pruned(rows: Sequence[Row], leave: Callable[[int, int], bool]) -> list[int]:
+def pruned(rows: Sequence[Row], leave: Callable[[int, int], bool]) -> list[int]:
     """Return the rows that remain after repeatedly removing those that `leave`.
 
     `leave` takes a row's number of entries that other remaining rows have, and of all its entries.

@@ -189,7 +189,8 @@ def _sending(found: Envelopes, forest: SumForest, theta: FloatArray, place: Plac
     x, law = np.arange(table.size), table / table.sum()
     middle = float(law @ x)
     placed[:2] = float(found.lo[c]) + middle, float(law @ (x - middle) ** 2)
-    of_sum = float(theta[forest.owner == 0][0])
+    # the class of variable 0 itself is tilted by no sum
+    of_sum = 0.0 if c == network.slot_class[0] else float(theta[forest.owner == 0][0])
     message = PartMessage(int(found.lo[c]), table, found.tails[c].copy(), of_sum, placed)
     return replace(found, message=message)
 

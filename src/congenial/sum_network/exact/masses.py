@@ -27,7 +27,8 @@ def mass(of: Envelopes) -> Probability:
     """Return the mass of envelopes, which encloses it at each level; it may exceed 1.
 
     An attempt leads to values, and is accepted, with the product of their weights over the mass.
-    Weights are 1 at their mode, and no sum is split without tables.
+    Weights are 1 at their mode, and no sum is split without tables. In a network that sends the
+    message of variable 0, whose value is given, the product is over the mass and this message.
     """
     times, found = _occurrences(of.network), dict[int, Enclosure]()
 
@@ -59,9 +60,10 @@ def without_noise(kind: int, scales: FloatArray) -> Probability:
 def _mass(of: Envelopes, times: IntArray) -> Decimal:
     """Return the mass of envelopes in the current precision; classes occur `times` times."""
     network = of.network
+    drawn = [] if network.sent.size else network.roots.tolist()
     settled = int(times[network.ctype != MERGE].sum()) + int(network.uses.sum())
-    out = 1 / rare_draws.BELOW**settled
-    for c, count in Counter(network.roots.tolist()).items():
+    out = 1 / rare_draws.BELOW ** (settled - network.roots.size + len(drawn))
+    for c, count in Counter(drawn).items():
         out *= ((1 << rare_draws.CHOICE) / Decimal(rare_draws.root_unit(of, c))) ** count
     for c, count in Counter(network.fixed.tolist()).items():
         out *= rare_draws.value(of, c, 0) ** count

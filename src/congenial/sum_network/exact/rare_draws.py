@@ -161,8 +161,8 @@ def share(of: Envelopes, values: IntArray, rare: Mapping[int, Chosen]) -> Probab
     chosen, seen = Counter[tuple[int, ...]](), Counter[tuple[int, int]]()
     beyond = list[tuple[tuple[int, ...], Chosen]]()
     if of.network.sent.size:
-        given = int(of.network.sign[of.network.slot_class[0]]) * int(values[0])
-        seen.update(_parts(of, int(of.network.sent[0]), given))
+        own, sent, given = int(of.network.slot_class[0]), int(of.network.sent[0]), int(values[0])
+        seen.update(_parts(of, sent, given if sent == own else int(of.network.sign[own]) * given))
     else:
         seen.update(each for c in of.network.fixed.tolist() for each in _parts(of, c, 0))
     for i, *key in _choices(of, values):

@@ -169,5 +169,4 @@ def _taken(
         orientation=np.ones(variables.size, dtype=np.int8),
         depth=(forest.depth[sums] - forest.depth[sums].min()).astype(np.int32),
     )
-    kept, code = np.unique(weights.code[variables], return_inverse=True)
-    return taken, SharedUnary(weights.unary.at(kept), code.astype(np.int32))
+    return taken, weights.at(variables)

@@ -1,0 +1,172 @@
+"""Choose variables that close the cycles of sums, and follow from all others.
+
+Without these *closers*, and without the sums that determine them, the sums are a forest. A closer
+may have sums below it, which no other variable of a cycle has; its own tree is drawn given it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from congenial.sum_network.cutset.systems import (
+    Row,
+    SumSystem,
+    as_arrays,
+    cycle_closers,
+    pruned,
+    rows_touching,
+)
+from congenial.sum_network.forest import SumForest, of_rows
+from congenial.types import IntArray
+
+# Most sums on cycles, and entries of them, among which closers are searched for.
+_MOST_SUMS, _MOST_ENTRIES = 200, 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class ClosingPart:
+    """Some variables and the sums that join them."""
+
+    variables: IntArray  # shape (k,): The closer comes first in its tree.
+    forest: SumForest  # Of these, numbered 0..k-1.
+
+
+@dataclass(frozen=True, eq=False)
+class Closing:
+    """Closers, and the forests that remain without the sums that determine them."""
+
+    size: int  # Variables of the system.
+    forest: SumForest  # All of them, and the sums that no closer follows from.
+    free: ClosingPart  # Variables that are drawn first.
+    trees: tuple[ClosingPart, ...]  # Of each closer, itself and what is below it.
+    # shape (closers, free): A closer is the sum of these multiples of the free variables.
+    multiples: IntArray
+
+    @property
+    def closers(self) -> IntArray:
+        """The closers, shape (c,)."""
+        return np.array([int(tree.variables[0]) for tree in self.trees], dtype=np.int64)
+
+
+def find_closing(system: SumSystem) -> Closing | None:
+    """Choose closers, as few as a greedy search finds; None if it finds none that determine all."""
+    every = [*system.rows, *system.implied]
+    inner = pruned(every, lambda shared, _: shared < 2)
+    if len(inner) > _MOST_SUMS or sum(len(every[k]) for k in inner) > _MOST_ENTRIES:
+        return None
+    cyclic = [every[k] for k in inner]
+    found = _chosen(cyclic, system.size)
+    if found is None:
+        return None
+    closers, kept = found
+    outer = [row for k, row in enumerate(every) if k not in set(inner)]
+    rest = [*outer, *(cyclic[k] for k in kept)]
+    solved = _solved([row for k, row in enumerate(cyclic) if k not in kept], closers)
+    # as many independent sums as before, all of which follow from them, have the same solutions;
+    # without a cycle, sums of two variables or more are independent
+    alone = any(len(row) < 2 for row in rest)
+    if solved is None or alone or len(rest) + len(closers) != len(system.rows):
+        return None
+    return _arranged(system, rest, closers, solved)
+
+
+def _chosen(rows: list[Row], size: int) -> tuple[list[int], set[int]] | None:
+    """Return closers, and the rows that none of them is in; these have no cycle."""
+    touching = rows_touching(rows)
+    kept, closers = set(range(len(rows))), list[int]()
+    column = {v: i for i, v in enumerate(touching)}
+    matrix = np.zeros((len(rows), len(column)), dtype=np.float64)
+    for k, row in enumerate(rows):
+        matrix[k, [column[v] for v in row]] = list(row.values())
+
+    def rank(of: set[int]) -> int:
+        return int(np.linalg.matrix_rank(matrix[sorted(of)])) if of else 0
+
+    def cycles(of: set[int]) -> int:
+        return len(cycle_closers([rows[k] for k in sorted(of)], range(size)))
+
+    while cycles(kept):
+        left = {v: kept.difference(touching[v]) for v in touching if kept.intersection(touching[v])}
+        order = sorted(left, key=lambda v: (cycles(left[v]), v))
+        before = rank(kept)
+        # a closer takes the place of one sum: all others that it is in must follow from the rest
+        v = next((v for v in order if rank(left[v]) == before - 1), None)
+        if v is None:
+            return None
+        closers.append(v)
+        kept = left[v]
+    return closers, kept
+
+
+def _solved(rows: Sequence[Row], closers: list[int]) -> list[dict[int, Fraction]] | None:
+    """Express each closer in other variables; None if the rows do not determine all of them."""
+    left = [{v: Fraction(a) for v, a in row.items()} for row in rows]
+    out = list[dict[int, Fraction]]()
+    for d in closers:
+        row = next((row for row in left if row.get(d)), None)
+        if row is None:
+            return None
+        left.remove(row)
+        lead = row.pop(d)
+        equals = {v: -a / lead for v, a in row.items()}
+        for other in [*left, *out]:
+            times = other.pop(d, Fraction(0))
+            for v, a in equals.items():
+                other[v] = other.get(v, Fraction(0)) + times * a
+        out.append(equals)
+    return out
+
+
+def _arranged(
+    system: SumSystem, rows: list[Row], closers: list[int], solved: list[dict[int, Fraction]]
+) -> Closing | None:
+    """Arrange the forest and the trees of all closers; None if closers follow from no integers."""
+    touching = rows_touching(rows)
+    trees, taken = list[tuple[list[int], list[Row]]](), set[int]()
+    for d in closers:
+        variables, below = [d], list[int]()
+        for v in variables:
+            fresh = [k for k in touching.get(v, ()) if k not in taken]
+            below += fresh
+            taken.update(fresh)
+            variables += sorted({w for k in fresh for w in rows[k]} - {v})
+        trees.append((variables, [rows[k] for k in below]))
+    inside = {v for variables, _ in trees for v in variables}
+    free = [v for v in system.free if v not in inside]
+    place = {v: i for i, v in enumerate(free)}
+    multiples = np.zeros((len(closers), len(free)), dtype=np.int64)
+    for i, equals in enumerate(solved):
+        for v, a in equals.items():
+            if not a:
+                continue
+            if v not in place or a.denominator != 1:
+                return None
+            multiples[i, place[v]] = int(a)
+    remaining = [row for k, row in enumerate(rows) if k not in taken]
+    return Closing(
+        system.size,
+        of_rows(as_arrays(rows), system.size),
+        _part(free, remaining),
+        tuple(_tree(variables, below) for variables, below in trees),
+        multiples,
+    )
+
+
+def _part(variables: list[int], rows: list[Row]) -> ClosingPart:
+    place = {v: i for i, v in enumerate(variables)}
+    placed = [{place[v]: a for v, a in row.items()} for row in rows]
+    return ClosingPart(np.array(variables, dtype=np.int64), of_rows(as_arrays(placed), len(place)))
+
+
+def _tree(variables: list[int], rows: list[Row]) -> ClosingPart:
+    """Arrange a tree below the first variable."""
+    # one more sum, of this variable alone, comes first and is then taken away
+    whole = _part(variables, [{variables[0]: 1}, *rows])
+    of = whole.forest
+    above, depth = of.above - np.int32(1), of.depth[1:] - np.int32(1)
+    below = SumForest(above, of.owner[1:], of.sign[1:], of.orientation, depth)
+    return replace(whole, forest=below)

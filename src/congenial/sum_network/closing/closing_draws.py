@@ -1,0 +1,247 @@
+"""Draws that leave closers out, and accept what they must then be by its weight.
+
+The free variables are drawn from the forest that remains. Closers follow from them. A closer alone
+is accepted by its weight, and one with sums below it by the envelope of its tree, over the largest
+value. Trees are then drawn given their closers. Proof: `proofs/closing-draws.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import numpy as np
+
+from congenial.errors import NumericalError
+from congenial.kernels.numerics import laws
+from congenial.randomness import (
+    Enclosure,
+    Probability,
+    Randomness,
+    around,
+    is_below,
+    precision,
+    product,
+    seeded,
+)
+from congenial.sum_network import compile as compiled
+from congenial.sum_network import exact
+from congenial.sum_network.closing.closers import Closing, ClosingPart
+from congenial.sum_network.cutset.branches import log_weight
+from congenial.sum_network.exact import Envelopes, fill_envelopes, rare_draws
+from congenial.sum_network.exact.envelopes import fill_tilted
+from congenial.sum_network.network import Network
+from congenial.sum_network.weights import SharedUnary, Unary
+from congenial.types import BoolArray, FloatArray, IntArray
+
+# Part by which computed shares are off, at most.
+_OFF = 2.0**-40
+_LEAST = 2.0**-100
+# Most values of attempts that are made at once, and most that one draw may take.
+_VALUES, MOST_VALUES = 1 << 22, 1 << 36
+# Attempts from which the share that is accepted is estimated.
+_TRIED = 4_096
+_SEED = 20_261_128
+
+
+@dataclass(frozen=True, eq=False)
+class ClosingDraws:
+    """Envelopes of the free variables and of the trees of closers."""
+
+    closing: Closing
+    free: Envelopes
+    weights: Unary  # Of all closers.
+    trees: Mapping[int, Envelopes]  # Of the closers with sums below them, by number.
+
+
+def prepare(closing: Closing, weights: SharedUnary) -> ClosingDraws:
+    """Fill envelopes for weights of all variables, in the system's own signs.
+
+    Raises InfeasibleError, UnsupportedError and NumericalError as `exact.fill_envelopes` does.
+    """
+    free = closing.free
+    filled = compiled(free.forest, _turned(free, weights), whole=False)
+    trees = {
+        number: _tree_of(tree, weights)
+        for number, tree in enumerate(closing.trees)
+        if tree.forest.m
+    }
+    own = weights.at(closing.closers).each
+    return ClosingDraws(closing, fill_envelopes(filled, direct=False), own, trees)
+
+
+def _turned(part: ClosingPart, weights: SharedUnary) -> SharedUnary:
+    """Return the weights of a part in the signs of its forest."""
+    mine = weights.at(part.variables)
+    if not part.forest.turned:
+        return mine
+    negative = part.forest.orientation < 0
+    unary, half = mine.unary, mine.unary.kind.size
+    both = replace(
+        unary,
+        kind=np.tile(unary.kind, 2),
+        scale=np.tile(unary.scale, 2),
+        center=np.append(unary.center, -unary.center),
+        lo=np.append(unary.lo, -unary.hi),
+        hi=np.append(unary.hi, -unary.lo),
+    )
+    return SharedUnary(both, (mine.code + half * negative).astype(np.int32))
+
+
+def _tree_of(tree: ClosingPart, weights: SharedUnary) -> Envelopes:
+    """Fill the envelopes of a closer's tree, whose message comes with them."""
+
+    def sending(network: Network) -> Network:
+        return replace(network, sent=network.slot_class[:1])
+
+    of = compiled(tree.forest, _turned(tree, weights))
+    return fill_tilted(of.forest, of.weights, of.theta, adapt=sending)
+
+
+def height(tree: Envelopes) -> float:
+    """Return at least the largest value of the envelope of a closer."""
+    c = int(tree.network.slot_class[0])
+    below, falling, above, rising = tree.tails[c].tolist()
+    most = max(float(tree.of_class(c).max()), below * falling, above * rising)
+    return float(most * (1.0 + 2.0**-50))
+
+
+def mass(of: ClosingDraws) -> Probability:
+    """Return the mass of all envelopes, which encloses it at each level; it may exceed 1.
+
+    An attempt leads to values, and is accepted, with the product of their weights over the mass.
+    Weights are 1 at noise 0.
+    """
+    peaks = 1.0, *(height(tree) for tree in of.trees.values())
+
+    def highest(level: int) -> Enclosure:
+        with precision(level):
+            out = Decimal(1)
+            for peak in peaks:
+                out *= Decimal(peak)
+            return around(out, level)
+
+    return product([exact.mass(of.free), highest, *map(exact.mass, of.trees.values())])
+
+
+def sample(of: ClosingDraws, rows: int, rng: Randomness) -> IntArray:
+    """Draw all variables `rows` times, independently; returns int64 (rows, size).
+
+    Raises NumericalError if hardly any attempt is accepted.
+    """
+    size = of.closing.size
+    out, done, made = np.empty((rows, size), dtype=np.int64), 0, 0
+    at_once = max(rows, 1)
+    while done < rows:
+        if made * size > MOST_VALUES:
+            raise NumericalError(
+                f"none of {made:,} attempts at a draw was accepted; leave out bounds that many "
+                "counts reach, fix fewer crossing sums, or use imaging."
+            )
+        at_once = min(at_once, max(_VALUES // size, 1))
+        accepted, drawn = attempt(of, at_once, rng)
+        made = 0 if accepted.any() else made + at_once
+        drawn = drawn[: rows - done]
+        out[done : done + drawn.shape[0]] = drawn
+        done += drawn.shape[0]
+        at_once *= 2
+    return out
+
+
+def attempt(of: ClosingDraws, rows: int, rng: Randomness) -> tuple[BoolArray, IntArray]:
+    """Try once to draw all variables, `rows` times.
+
+    Returns which attempts are accepted, shape (rows,), and their variables, (accepted, size).
+    """
+    closing = of.closing
+    accepted, values, closers = _free(of, rows, rng)
+    out = np.zeros((values.shape[0], closing.size), dtype=np.int64)
+    out[:, closing.free.variables] = values
+    out[:, closing.closers] = closers
+    kept = _kept(of, closers, rng)
+    for number, tree in of.trees.items():
+        accepted[accepted], out = kept, out[kept]
+        part = closing.trees[number]
+        given = np.ascontiguousarray(out[:, part.variables[0]])
+        kept, below = exact.attempt(tree, given.size, rng, first=part.forest.n, roots=given)
+        out[np.ix_(kept, part.variables)] = below * part.forest.orientation
+    accepted[accepted], out = kept, out[kept]
+    return accepted, out
+
+
+def share_accepted(of: ClosingDraws) -> float:
+    """Estimate the share of attempts whose closers are accepted, from a few of them."""
+    rows = min(_TRIED, max(_VALUES // of.closing.size, 64))
+    _, _, closers = _free(of, rows, seeded(_SEED))
+    return float(_shares(of, closers).mean())
+
+
+def _free(of: ClosingDraws, rows: int, rng: Randomness) -> tuple[BoolArray, IntArray, IntArray]:
+    """Try to draw the free variables; return which attempts are accepted, these, and closers."""
+    closing = of.closing
+    forest, multiples = closing.free.forest, closing.multiples
+    accepted, values = exact.attempt(of.free, rows, rng, first=forest.n)
+    if forest.turned:
+        values = values * forest.orientation
+    used = np.flatnonzero(multiples.any(axis=0))
+    return accepted, values, values[:, used] @ multiples[:, used].T
+
+
+def _kept(of: ClosingDraws, closers: IntArray, rng: Randomness) -> BoolArray:
+    """Decide which closers, shape (rows, c), are accepted."""
+    words = rng.bits(closers.shape[0])
+    share, u = _shares(of, closers), words * 2.0**-64
+    kept = u + 2.0**-64 <= share * (1.0 - _OFF)
+    # shares beyond the reach of doubles are not 0
+    refused = (u >= np.maximum(share, _LEAST) * (1.0 + _OFF)) | ~_possible(of, closers)
+    for row in np.flatnonzero(~kept & ~refused).tolist():
+        kept[row] = is_below(int(words[row]), share_of(of, closers[row]), rng)
+    return np.asarray(kept)
+
+
+def _possible(of: ClosingDraws, closers: IntArray) -> BoolArray:
+    """Return which closers lie within their bounds."""
+    inside = (closers >= of.weights.lo) & (closers <= of.weights.hi)
+    return np.asarray(inside.all(axis=1))
+
+
+def _shares(of: ClosingDraws, closers: IntArray) -> FloatArray:
+    """Return by how much closers, shape (rows, c), are accepted, in doubles."""
+    out = _possible(of, closers).astype(np.float64)
+    for number, x in enumerate(closers.T):
+        tree = of.trees.get(number)
+        if tree is None:
+            one = of.weights.at(np.array([number]))
+            out *= np.exp(log_weight(int(one.kind[0]), float(one.scale[0]), x - one.center[0]))
+            continue
+        c = int(tree.network.slot_class[0])
+        table, lo, hi = tree.of_class(c), int(tree.lo[c]), int(tree.hi[c])
+        below, falling, above, rising = tree.tails[c].tolist()
+        inside = table[np.clip(x - lo, 0, hi - lo)]
+        steps = np.maximum(np.maximum(lo - x, x - hi), 0)
+        tail = np.where(x < lo, below * falling**steps, above * rising**steps)
+        out *= np.where(steps > 0, tail, inside) / height(tree)
+    return out
+
+
+def share_of(of: ClosingDraws, closers: IntArray) -> Probability:
+    """Return the probability with which closers within their bounds, shape (c,), are accepted."""
+
+    def probability(level: int) -> Enclosure:
+        with precision(level):
+            out = Decimal(1)
+            for number, x in enumerate(closers.tolist()):
+                tree = of.trees.get(number)
+                if tree is not None:
+                    c = int(tree.network.slot_class[0])
+                    out *= rare_draws.value(tree, c, x) / Decimal(height(tree))
+                    continue
+                kind, width = of.weights.kind[number], Decimal(float(of.weights.scale[number]))
+                u = abs(x - int(of.weights.center[number]))
+                if kind != laws.FLAT:
+                    square = u * u / (2 * width * width)
+                    out *= (-square if kind == laws.GAUSSIAN else -u / width).exp()
+            return around(out, level)
+
+    return probability

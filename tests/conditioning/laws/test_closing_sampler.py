@@ -1,0 +1,124 @@
+"""Exact draws by rejection: which case takes them, explanations, questions, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.conditioning.laws.closing_sampler import ClosingConditioned
+from congenial.conditioning.laws.cutset_sampler import CutConditioned
+from congenial.conditioning.mixtures import Mixture
+from congenial.errors import UnsupportedError
+from support.closing_cases import crossing_at_random
+from support.sum_networks import margins
+
+
+def table(rows, columns, scale, x=None, more=None):
+    """A table of counts with both margins fixed, conditioned."""
+    sums = margins(rows, columns)
+    x = np.zeros(rows * columns, dtype=np.int64) if x is None else x
+    invariant = cg.linear(sums, sums @ x)
+    mechanism = cg.Additive(cg.DiscreteLaplace(scale), rows * columns)
+    return cg.condition(mechanism, invariant if more is None else invariant & more, "exact")
+
+
+@pytest.mark.parametrize("scale", [5.0, 50.0, 1e3])
+def test_wide_noise_is_drawn_by_rejection_as_often_at_any_scale(scale):
+    x = np.arange(24)
+    made = table(4, 6, scale, x)
+    assert isinstance(made, ClosingConditioned)
+    assert 0.03 < made.accepted < 0.2
+    drawn = made.sample(x, 500, cg.seeded(1))
+    assert (drawn @ margins(4, 6).T == margins(4, 6) @ x).all()
+    assert 0.2 * scale < np.abs(drawn - x).mean() < scale
+    np.testing.assert_array_equal(drawn, made.sample(x, 500, cg.seeded(1)))
+    assert made.sample(x, rng=cg.seeded(2)).shape == (24,)
+    assert made.sample(x, 0).shape == (0, 24)
+
+
+def test_narrow_noise_keeps_the_cut_set():
+    assert isinstance(table(3, 3, 0.6), CutConditioned)
+
+
+def test_bounds_hold_and_the_estimate_does_not_read_counts():
+    rng = np.random.default_rng(2)
+    x = rng.integers(0, 30, 20)
+    made = table(4, 5, 20.0, x, cg.nonnegative())
+    drawn = made.sample(x, 200, cg.seeded(1))
+    assert drawn.min() >= 0
+    text = made.explain()
+    assert text == table(4, 5, 20.0, x + 1000, cg.nonnegative()).explain()
+    for told in ("by rejection", "8 sums form cycles", "closed by 3 values", "fewer with them"):
+        assert told in text
+
+
+def test_questions_about_the_law_take_a_cut_set():
+    x = np.full(9, 5)
+    slow = table(3, 3, 4.0, x)
+    assert isinstance(slow, ClosingConditioned)
+    assert slow.by_cut is not None
+    values, probabilities = slow.marginal(4, x)
+    drawn = slow.sample(x, 20_000, cg.seeded(3))[:, 4]
+    assert abs(drawn.var() / ((values - 5) ** 2 @ probabilities) - 1.0) < 0.1
+    assert slow.log_prob(x, x) < 0.0
+    assert slow.interval(4, 0.1)[1] > 2
+    wide = table(6, 6, 40.0)
+    assert wide.by_cut is None
+    zeros = np.zeros(36, dtype=np.int64)
+    for question in (
+        lambda: wide.marginal(0, zeros),
+        lambda: wide.log_normalizer(zeros),
+        lambda: wide.interval(0),
+        lambda: wide.joint([0, 1], zeros),
+    ):
+        with pytest.raises(UnsupportedError, match="cut set"):
+            question()
+    assert wide.log_ceiling(zeros) == np.inf
+    assert wide.log_ceiling(zeros, thorough=True) < 0.0
+
+
+def test_the_guarantee_has_no_part_for_draws():
+    guarantee = table(5, 5, 40.0).guarantee("substitute")
+    assert guarantee.delta == 0.0
+
+
+def test_unions_and_mixtures_draw_by_rejection():
+    sums = margins(3, 3)
+    x = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5])
+    need, size = cg.linear(sums, sums @ x), 6_000
+    ends = np.full(9, np.inf)
+    low, high = ends.copy(), -ends
+    low[0], high[0] = 3, 4
+    union = (need & cg.bounds(-ends, low)) | (need & cg.bounds(high, ends))
+    mechanism = cg.Additive(cg.DiscreteLaplace(4.0), 9)
+    made = cg.condition(mechanism, union)
+    assert all(isinstance(part, ClosingConditioned) for part in made.parts)
+    drawn = made.sample(x, size, cg.seeded(5))
+    values, probabilities = table(3, 3, 4.0, x).marginal(0, x)
+    # the two alternatives are all values
+    share = probabilities[values <= 3].sum()
+    assert abs((drawn[:, 0] <= 3).mean() - share) < 5.0 * np.sqrt(share * (1.0 - share) / size)
+    narrow = cg.Additive(cg.DiscreteLaplace(3.0), 9)
+    mixed = cg.condition(Mixture((narrow, mechanism), (0.4, 0.6)), need)
+    log = np.array([part.log_normalizer(x) for part in mixed.parts])
+    share = 1.0 / (1.0 + 1.5 * np.exp(log[1] - log[0]))
+    spread = [part.sample(x, size, cg.seeded(6))[:, 4].var() for part in mixed.parts]
+    wanted = share * spread[0] + (1.0 - share) * spread[1]
+    found = mixed.sample(x, size, cg.seeded(7))[:, 4].var()
+    assert abs(found / wanted - 1.0) < 0.15
+
+
+def test_random_tables_are_drawn_through_the_public_door():
+    for seed in range(30):
+        case = crossing_at_random(seed, scales=(5.0, 20.0))
+        made = cg.condition(case.mechanism(), case.invariant, "exact")
+        drawn = made.sample(case.x, 20, cg.seeded(seed))
+        assert made.resolved.satisfied_by(drawn, case.x).all()
+
+
+@pytest.mark.parametrize(("shape", "share"), [((3, 3), 0.29), ((4, 6), 0.05), ((6, 12), 6e-4)])
+def test_decision_0027_tells_how_often_draws_are_accepted(shape, share):
+    # a few thousand attempts vary by a quarter where hardly any is accepted
+    for scale in (10.0, 1000.0):
+        assert table(*shape, scale).accepted == pytest.approx(share, rel=0.35)
