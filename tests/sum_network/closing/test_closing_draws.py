@@ -30,7 +30,8 @@ def drawn_from(seed):
     """A random table with rejection, and envelopes of its noise."""
     case = crossing_at_random(seed)
     made = case.by_rejection()
-    return case, made, made._draws(case.x)
+    of = next(each for each in made._draws(case.x) if each.closing.trees)
+    return case, made, of
 
 
 def noted(of, monkeypatch, rows, rng, **given):
@@ -73,12 +74,12 @@ def test_an_attempt_leads_to_values_with_their_weight_over_the_mass(seed, narrow
     if composed(of):
         return
     rng, part = cg.seeded(seed), of.closing.free
-    low, high = closing.mass(of)(1)
+    low, high = closing.mass([of])(1)
     _, values, seen = noted(of.free, monkeypatch, 20, rng, first=part.forest.n)
     with localcontext(prec=90, Emin=MIN_EMIN, Emax=MAX_EMAX):
         assert Decimal(0) < low < high < low * (1 + Decimal("1e-50"))
         for row, (places, rare) in zip(values, seen, strict=True):
-            noise = np.zeros(of.closing.size, dtype=np.int64)
+            noise = np.zeros(made.system.size, dtype=np.int64)
             noise[part.variables] = row * part.forest.orientation
             closers = of.closing.multiples @ noise[part.variables]
             share = closing_draws.share_of(of, closers)(1)[0]
@@ -96,7 +97,10 @@ def test_an_attempt_leads_to_values_with_their_weight_over_the_mass(seed, narrow
                 noise[mine.variables] = below[0] * mine.forest.orientation
                 p *= probability(tree, *inside[0])
             else:
-                found = p * low / weight_of(made, noise[: case.x.size])
+                mine = np.zeros(case.x.size, dtype=np.int64)
+                own = of.closing.variables[of.closing.variables < case.x.size]
+                mine[own] = noise[own]
+                found = p * low / weight_of(made, mine)
                 assert abs(found - 1) < CLOSE
 
 
@@ -157,12 +161,13 @@ def test_values_beyond_windows_have_their_law(monkeypatch):
 
 def test_the_mass_times_the_part_accepted_is_the_summed_weight():
     for seed in SEEDS:
-        case, made, of = drawn_from(seed)
+        case, made, _ = drawn_from(seed)
         rows = 20_000
-        accepted, _ = closing.attempt(of, rows, cg.seeded(seed))
+        every = made._draws(case.x)
+        accepted, _ = closing.attempt(every, made.system.size, rows, cg.seeded(seed))
         p = accepted.mean()
         total = case.by_cut().log_normalizer(case.x) - float(made.log_mode)
-        off = abs(p - math.exp(total) / float(closing.mass(of)(0)[0]))
+        off = abs(p - math.exp(total) / float(closing.mass(every)(0)[0]))
         assert off < 5.0 * math.sqrt(max(p * (1.0 - p), 1e-5) / rows), seed
 
 
@@ -195,8 +200,9 @@ def test_shares_in_doubles_are_those_in_decimals():
 
 def test_a_draw_that_no_attempt_reaches_ends_with_a_remedy(monkeypatch):
     case, made, _ = drawn_from(0)
-    nothing = np.zeros(1, dtype=np.bool_), np.empty((0, made.system.size), dtype=np.int64)
-    monkeypatch.setattr(closing_draws, "attempt", lambda *_: nothing)
+    size = made._draws(case.x)[0].size
+    nothing = np.zeros(1, dtype=np.bool_), np.empty((0, size), dtype=np.int64)
+    monkeypatch.setattr(closing_draws, "_attempt", lambda *_: nothing)
     monkeypatch.setattr(closing_draws, "MOST_VALUES", 1_000)
     with pytest.raises(NumericalError, match="leave out bounds"):
         made.sample(case.x, rng=cg.seeded(1))

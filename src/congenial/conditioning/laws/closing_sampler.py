@@ -35,21 +35,24 @@ class ClosingConditioned(WithCycles):
     that remain without the values that close cycles.
     """
 
-    closing: Closing = field(kw_only=True)
-    # About the share of attempts that are accepted, without bounds.
+    closings: tuple[Closing, ...] = field(kw_only=True)
+    # About the share of attempts that are accepted, without bounds: the least of all closings.
     accepted: float = field(kw_only=True)
+    values: float = field(kw_only=True)  # About how many values one draw takes, without bounds.
 
     def work_of(self, rows: int) -> float:
-        """About how many values are drawn for some draws, those of refused attempts included."""
-        return rows * self.system.size / self.accepted
+        """About how many values are drawn for some draws, with those of refused attempts."""
+        return rows * self.values
 
     def _noise(self, counts: IntArray, rows: int, rng: Randomness) -> IntArray:
-        return closing.sample(self._draws(counts), rows, rng)
+        return closing.sample(self._draws(counts), self.system.size, rows, rng)
 
     def attempts(self, x: npt.ArrayLike) -> Attempts:
         """Return attempts at draws; see `Conditioned.attempts`."""
         draws = self._free_draws if self.data_free else self._draws(self._checked(x))
-        return self._attempts(closing.mass(draws), partial(closing.attempt, draws))
+        return self._attempts(
+            closing.mass(draws), partial(closing.attempt, draws, self.system.size)
+        )
 
     def marginals(
         self, nodes: Sequence[int], x: npt.ArrayLike
@@ -83,10 +86,12 @@ class ClosingConditioned(WithCycles):
     @property
     def sums_text(self) -> str:
         """How many sums form cycles, and what closes them."""
-        closers = self.closing.closers.tolist()
+        closers = np.concatenate([one.closers for one in self.closings]).tolist()
+        apart = sum(bool(one.trees) for one in self.closings)
         return (
             f"{len(self.system.rows)} sums form cycles, closed by {many(len(closers), 'value')} "
             f"({self._names(closers)}), which follow from the others"
+            + (f"; {apart} sets of sums are drawn apart" if apart > 1 else "")
         )
 
     def explain(self) -> str:
@@ -99,14 +104,14 @@ class ClosingConditioned(WithCycles):
         )
 
     @cached_property
-    def _free_draws(self) -> ClosingDraws:
+    def _free_draws(self) -> list[ClosingDraws]:
         return self._filled(np.zeros(self.mechanism.n, dtype=np.int64))
 
-    def _draws(self, counts: IntArray) -> ClosingDraws:
+    def _draws(self, counts: IntArray) -> list[ClosingDraws]:
         return self._free_draws if self.data_free else self._filled(counts)
 
-    def _filled(self, counts: IntArray) -> ClosingDraws:
-        return closing.prepare(self.closing, self._shared_weights(counts, None))
+    def _filled(self, counts: IntArray) -> list[ClosingDraws]:
+        return closing.prepare(self.closings, self._shared_weights(counts, None))
 
 
 def closing_conditioned(
@@ -116,22 +121,27 @@ def closing_conditioned(
 
     The cost is estimated from the sums and the noise, not from confidential counts.
     """
-    found = closing.find_closing(system)
+    found = closing.find_closings(system)
     if found is None:
         return None
     weights = data_free_weights(mechanism, resolved, system.fixed, system.size)
     try:
-        accepted = closing.share_accepted(closing.prepare(found, weights))
+        draws = closing.prepare(found, weights)
     except (InfeasibleError, NumericalError, UnsupportedError):
         return None
-    if accepted * _MOST < system.size:
+    shares = [closing.share_accepted(one) for one in draws]
+    if min(shares) <= 0.0:
+        return None
+    values = sum(one.variables.size / share for one, share in zip(draws, shares, strict=True))
+    if values > _MOST:
         return None
     return ClosingConditioned(
         mechanism,
         resolved,
-        found.forest,
+        closing.forest_of(found, system.size),
         system.fixed,
         system=system,
-        closing=found,
-        accepted=accepted,
+        closings=found,
+        accepted=min(shares),
+        values=values,
     )

@@ -8,7 +8,8 @@ from congenial.namespaces import offer
 
 if TYPE_CHECKING:
     from congenial.sum_network.closing.closers import Closing as Closing
-    from congenial.sum_network.closing.closers import find_closing as find_closing
+    from congenial.sum_network.closing.closers import find_closings as find_closings
+    from congenial.sum_network.closing.closers import forest_of as forest_of
     from congenial.sum_network.closing.closing_draws import ClosingDraws as ClosingDraws
     from congenial.sum_network.closing.closing_draws import attempt as attempt
     from congenial.sum_network.closing.closing_draws import mass as mass
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.closing.closing_draws import share_accepted as share_accepted
 
 _HOME = {
-    "sum_network.closing.closers": "Closing find_closing",
+    "sum_network.closing.closers": "Closing find_closings forest_of",
     "sum_network.closing.closing_draws": (
         "ClosingDraws attempt mass prepare sample share_accepted"
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,10 +38,8 @@ class ClosingPart:
 
 @dataclass(frozen=True, eq=False)
 class Closing:
-    """Closers, and the forests that remain without the sums that determine them."""
+    """Closers of connected sums, and the forests that remain without what determines them."""
 
-    size: int  # Variables of the system.
-    forest: SumForest  # All of them, and the sums that no closer follows from.
     free: ClosingPart  # Variables that are drawn first.
     trees: tuple[ClosingPart, ...]  # Of each closer, itself and what is below it.
     # shape (closers, free): A closer is the sum of these multiples of the free variables.
@@ -51,15 +50,91 @@ class Closing:
         """The closers, shape (c,)."""
         return np.array([int(tree.variables[0]) for tree in self.trees], dtype=np.int64)
 
+    @property
+    def variables(self) -> IntArray:
+        """All variables: the free ones, then those of each tree."""
+        return np.concatenate([part.variables for part in (self.free, *self.trees)])
 
-def find_closing(system: SumSystem) -> Closing | None:
-    """Choose closers, as few as a greedy search finds; None if it finds none that determine all."""
-    every = [*system.rows, *system.implied]
+
+def find_closings(system: SumSystem) -> tuple[Closing, ...] | None:
+    """Choose closers for all sums with cycles, each connected set of sums apart.
+
+    As few are chosen as a greedy search finds. All variables without a cycle are free, in a closing
+    of their own. Returns None if some sums have no closers that the others determine.
+    """
+    plain, cyclic = _apart(system)
+    found = list[Closing]()
+    for sums in cyclic:
+        one = _closing_of(sums)
+        if one is None:
+            return None
+        found.append(one)
+    if plain.variables:
+        free = _part(plain.variables, plain.rows)
+        found.append(Closing(free, (), np.zeros((0, free.variables.size), dtype=np.int64)))
+    return tuple(found)
+
+
+def forest_of(closings: Sequence[Closing], size: int) -> SumForest:
+    """Return all variables of a system, and the sums that no closer follows from."""
+    rows = list[Row]()
+    for part in (part for one in closings for part in (one.free, *one.trees)):
+        forest, variables = part.forest, part.variables.tolist()
+        own = [dict[int, int]() for _ in range(forest.m)]
+        for v, k, a in zip(variables, forest.above.tolist(), forest.orientation, strict=True):
+            if k >= 0:
+                own[k][v] = int(a)
+        for k, v in enumerate(forest.owner.tolist()):
+            if v >= 0:
+                own[k][variables[v]] = -int(forest.sign[k]) * int(forest.orientation[v])
+        rows += own
+    return of_rows(as_arrays(rows), size)
+
+
+class _Connected(NamedTuple):
+    """Connected sums, and their variables."""
+
+    variables: list[int]
+    rows: list[Row]
+    implied: list[Row]
+
+
+def _apart(system: SumSystem) -> tuple[_Connected, list[_Connected]]:
+    """Return all that has no cycle, and each connected set of sums with cycles."""
+    rows = [*system.rows, *system.implied]
+    touching, left = rows_touching(rows), set(system.free)
+    plain, cyclic = _Connected([], [], []), list[_Connected]()
+    for start in system.free:
+        if start not in left:
+            continue
+        variables, seen = [start], dict.fromkeys(touching.get(start, ()))
+        left.discard(start)
+        for k in (waiting := list(seen)):
+            for v in rows[k].keys() & left:
+                left.discard(v)
+                variables.append(v)
+                fresh = [j for j in touching[v] if j not in seen]
+                seen.update(dict.fromkeys(fresh))
+                waiting += fresh
+        own = [rows[k] for k in sorted(seen) if k < len(system.rows)]
+        implied = [rows[k] for k in sorted(seen) if k >= len(system.rows)]
+        if cycle_closers(own, sorted(variables)):
+            cyclic.append(_Connected(sorted(variables), own, implied))
+        else:
+            plain.variables.extend(variables)
+            plain.rows.extend(own)
+    plain.variables.sort()
+    return plain, cyclic
+
+
+def _closing_of(sums: _Connected) -> Closing | None:
+    """Choose closers of connected sums."""
+    every = [*sums.rows, *sums.implied]
     inner = pruned(every, lambda shared, _: shared < 2)
     if len(inner) > _MOST_SUMS or sum(len(every[k]) for k in inner) > _MOST_ENTRIES:
         return None
     cyclic = [every[k] for k in inner]
-    found = _chosen(cyclic, system.size)
+    found = _chosen(cyclic)
     if found is None:
         return None
     closers, kept = found
@@ -69,12 +144,12 @@ def find_closing(system: SumSystem) -> Closing | None:
     # as many independent sums as before, all of which follow from them, have the same solutions;
     # without a cycle, sums of two variables or more are independent
     alone = any(len(row) < 2 for row in rest)
-    if solved is None or alone or len(rest) + len(closers) != len(system.rows):
+    if solved is None or alone or len(rest) + len(closers) != len(sums.rows):
         return None
-    return _arranged(system, rest, closers, solved)
+    return _arranged(sums.variables, rest, closers, solved)
 
 
-def _chosen(rows: list[Row], size: int) -> tuple[list[int], set[int]] | None:
+def _chosen(rows: list[Row]) -> tuple[list[int], set[int]] | None:
     """Return closers, and the rows that none of them is in; these have no cycle."""
     touching = rows_touching(rows)
     kept, closers = set(range(len(rows))), list[int]()
@@ -87,7 +162,7 @@ def _chosen(rows: list[Row], size: int) -> tuple[list[int], set[int]] | None:
         return int(np.linalg.matrix_rank(matrix[sorted(of)])) if of else 0
 
     def cycles(of: set[int]) -> int:
-        return len(cycle_closers([rows[k] for k in sorted(of)], range(size)))
+        return len(cycle_closers([rows[k] for k in sorted(of)], list(column)))
 
     while cycles(kept):
         left = {v: kept.difference(touching[v]) for v in touching if kept.intersection(touching[v])}
@@ -122,21 +197,21 @@ def _solved(rows: Sequence[Row], closers: list[int]) -> list[dict[int, Fraction]
 
 
 def _arranged(
-    system: SumSystem, rows: list[Row], closers: list[int], solved: list[dict[int, Fraction]]
+    variables: list[int], rows: list[Row], closers: list[int], solved: list[dict[int, Fraction]]
 ) -> Closing | None:
     """Arrange the forest and the trees of all closers; None if closers follow from no integers."""
     touching = rows_touching(rows)
-    trees, taken = list[tuple[list[int], list[Row]]](), set[int]()
+    trees, taken = list[ClosingPart](), set[int]()
     for d in closers:
-        variables, below = [d], list[int]()
-        for v in variables:
+        inside, below = [d], list[int]()
+        for v in inside:
             fresh = [k for k in touching.get(v, ()) if k not in taken]
             below += fresh
             taken.update(fresh)
-            variables += sorted({w for k in fresh for w in rows[k]} - {v})
-        trees.append((variables, [rows[k] for k in below]))
-    inside = {v for variables, _ in trees for v in variables}
-    free = [v for v in system.free if v not in inside]
+            inside += sorted({w for k in fresh for w in rows[k]} - {v})
+        trees.append(_tree(inside, [rows[k] for k in below]))
+    drawn = {v for tree in trees for v in tree.variables.tolist()}
+    free = [v for v in variables if v not in drawn]
     place = {v: i for i, v in enumerate(free)}
     multiples = np.zeros((len(closers), len(free)), dtype=np.int64)
     for i, equals in enumerate(solved):
@@ -147,13 +222,7 @@ def _arranged(
                 return None
             multiples[i, place[v]] = int(a)
     remaining = [row for k, row in enumerate(rows) if k not in taken]
-    return Closing(
-        system.size,
-        of_rows(as_arrays(rows), system.size),
-        _part(free, remaining),
-        tuple(_tree(variables, below) for variables, below in trees),
-        multiples,
-    )
+    return Closing(_part(free, remaining), tuple(trees), multiples)
 
 
 def _part(variables: list[int], rows: list[Row]) -> ClosingPart:

@@ -7,9 +7,10 @@ value. Trees are then drawn given their closers. Proof: `proofs/closing-draws.md
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 
@@ -47,19 +48,44 @@ _SEED = 20_261_128
 
 @dataclass(frozen=True, eq=False)
 class ClosingDraws:
-    """Envelopes of the free variables and of the trees of closers."""
+    """Envelopes of connected sums: of the free variables, and of the trees of closers."""
 
     closing: Closing
     free: Envelopes
     weights: Unary  # Of all closers.
     trees: Mapping[int, Envelopes]  # Of the closers with sums below them, by number.
+    # shape (like, k): The variables of this and of all other connected sums that are like it.
+    variables: IntArray
+
+    @property
+    def size(self) -> int:
+        """Number of variables of one of them."""
+        return int(self.variables.shape[1])
 
 
-def prepare(closing: Closing, weights: SharedUnary) -> ClosingDraws:
+def prepare(closings: Sequence[Closing], weights: SharedUnary) -> list[ClosingDraws]:
     """Fill envelopes for weights of all variables, in the system's own signs.
 
-    Raises InfeasibleError, UnsupportedError and NumericalError as `exact.fill_envelopes` does.
+    Connected sums with like weights share their envelopes. Raises InfeasibleError, UnsupportedError
+    and NumericalError as `exact.fill_envelopes` does.
     """
+    like = dict[tuple[bytes, ...], list[Closing]]()
+    for one in closings:
+        like.setdefault(_key(one, weights), []).append(one)
+    return [_filled(every, weights) for every in like.values()]
+
+
+def _key(closing: Closing, weights: SharedUnary) -> tuple[bytes, ...]:
+    """Return what tells connected sums with other envelopes apart."""
+    forests = [part.forest for part in (closing.free, *closing.trees)]
+    arrays = [array for of in forests for array in (of.above, of.owner, of.sign, of.orientation)]
+    return tuple(
+        array.tobytes() for array in (closing.multiples, weights.code[closing.variables], *arrays)
+    )
+
+
+def _filled(like: Sequence[Closing], weights: SharedUnary) -> ClosingDraws:
+    closing = like[0]
     free = closing.free
     filled = compiled(free.forest, _turned(free, weights), whole=False)
     trees = {
@@ -68,7 +94,8 @@ def prepare(closing: Closing, weights: SharedUnary) -> ClosingDraws:
         if tree.forest.m
     }
     own = weights.at(closing.closers).each
-    return ClosingDraws(closing, fill_envelopes(filled, direct=False), own, trees)
+    variables = np.array([one.variables for one in like])
+    return ClosingDraws(closing, fill_envelopes(filled, direct=False), own, trees, variables)
 
 
 def _turned(part: ClosingPart, weights: SharedUnary) -> SharedUnary:
@@ -107,40 +134,52 @@ def height(tree: Envelopes) -> float:
     return float(most * (1.0 + 2.0**-50))
 
 
-def mass(of: ClosingDraws) -> Probability:
+def mass(of: Sequence[ClosingDraws]) -> Probability:
     """Return the mass of all envelopes, which encloses it at each level; it may exceed 1.
 
     An attempt leads to values, and is accepted, with the product of their weights over the mass.
     Weights are 1 at noise 0.
     """
-    peaks = 1.0, *(height(tree) for tree in of.trees.values())
-
-    def highest(level: int) -> Enclosure:
-        with precision(level):
-            out = Decimal(1)
-            for peak in peaks:
-                out *= Decimal(peak)
-            return around(out, level)
-
-    return product([exact.mass(of.free), highest, *map(exact.mass, of.trees.values())])
+    masses = list[Probability]()
+    for one in of:
+        every = exact.mass(one.free), *map(exact.mass, one.trees.values())
+        masses += [*every, partial(_peaks, one)] * one.variables.shape[0]
+    return product(masses)
 
 
-def sample(of: ClosingDraws, rows: int, rng: Randomness) -> IntArray:
+def _peaks(of: ClosingDraws, level: int) -> Enclosure:
+    """Return the product of the largest values of the envelopes of closers."""
+    with precision(level):
+        out = Decimal(1)
+        for tree in of.trees.values():
+            out *= Decimal(height(tree))
+        return around(out, level)
+
+
+def sample(of: Sequence[ClosingDraws], size: int, rows: int, rng: Randomness) -> IntArray:
     """Draw all variables `rows` times, independently; returns int64 (rows, size).
 
-    Raises NumericalError if hardly any attempt is accepted.
+    Variables that no closing has are 0. Raises NumericalError if hardly any attempt is accepted.
     """
-    size = of.closing.size
-    out, done, made = np.empty((rows, size), dtype=np.int64), 0, 0
+    out = np.zeros((rows, size), dtype=np.int64)
+    for one in of:
+        drawn = _sample(one, rows * one.variables.shape[0], rng)
+        out[:, one.variables] = drawn.reshape(rows, *one.variables.shape)
+    return out
+
+
+def _sample(of: ClosingDraws, rows: int, rng: Randomness) -> IntArray:
+    """Draw the variables of connected sums; returns int64 (rows, k)."""
+    out, done, made = np.empty((rows, of.size), dtype=np.int64), 0, 0
     at_once = max(rows, 1)
     while done < rows:
-        if made * size > MOST_VALUES:
+        if made * of.size > MOST_VALUES:
             raise NumericalError(
                 f"none of {made:,} attempts at a draw was accepted; leave out bounds that many "
                 "counts reach, fix fewer crossing sums, or use imaging."
             )
-        at_once = min(at_once, max(_VALUES // size, 1))
-        accepted, drawn = attempt(of, at_once, rng)
+        at_once = min(at_once, max(_VALUES // of.size, 1))
+        accepted, drawn = _attempt(of, at_once, rng)
         made = 0 if accepted.any() else made + at_once
         drawn = drawn[: rows - done]
         out[done : done + drawn.shape[0]] = drawn
@@ -149,30 +188,42 @@ def sample(of: ClosingDraws, rows: int, rng: Randomness) -> IntArray:
     return out
 
 
-def attempt(of: ClosingDraws, rows: int, rng: Randomness) -> tuple[BoolArray, IntArray]:
+def attempt(
+    of: Sequence[ClosingDraws], size: int, rows: int, rng: Randomness
+) -> tuple[BoolArray, IntArray]:
     """Try once to draw all variables, `rows` times.
 
     Returns which attempts are accepted, shape (rows,), and their variables, (accepted, size).
     """
-    closing = of.closing
-    accepted, values, closers = _free(of, rows, rng)
-    out = np.zeros((values.shape[0], closing.size), dtype=np.int64)
-    out[:, closing.free.variables] = values
-    out[:, closing.closers] = closers
-    kept = _kept(of, closers, rng)
-    for number, tree in of.trees.items():
+    accepted, out = np.ones(rows, dtype=np.bool_), np.zeros((rows, size), dtype=np.int64)
+    every = [(draws, variables) for draws in of for variables in draws.variables]
+    for draws, variables in every:
+        kept, drawn = _attempt(draws, out.shape[0], rng)
         accepted[accepted], out = kept, out[kept]
-        part = closing.trees[number]
-        given = np.ascontiguousarray(out[:, part.variables[0]])
-        kept, below = exact.attempt(tree, given.size, rng, first=part.forest.n, roots=given)
-        out[np.ix_(kept, part.variables)] = below * part.forest.orientation
-    accepted[accepted], out = kept, out[kept]
+        out[:, variables] = drawn
     return accepted, out
+
+
+def _attempt(of: ClosingDraws, rows: int, rng: Randomness) -> tuple[BoolArray, IntArray]:
+    """Try once to draw the variables of connected sums, `rows` times; see `attempt`."""
+    accepted, values, closers = _free(of, rows, rng)
+    kept = _kept(of, closers, rng)
+    accepted[accepted], drawn, closers = kept, [values[kept]], closers[kept]
+    for number, part in enumerate(of.closing.trees):
+        given = np.ascontiguousarray(closers[:, number])
+        if number not in of.trees:
+            drawn.append(given[:, None])
+            continue
+        tree, m = of.trees[number], part.forest.n
+        kept, below = exact.attempt(tree, given.size, rng, first=m, roots=given)
+        accepted[accepted], closers = kept, closers[kept]
+        drawn = [*(each[kept] for each in drawn), below * part.forest.orientation]
+    return accepted, np.concatenate(drawn, axis=1)
 
 
 def share_accepted(of: ClosingDraws) -> float:
     """Estimate the share of attempts whose closers are accepted, from a few of them."""
-    rows = min(_TRIED, max(_VALUES // of.closing.size, 64))
+    rows = min(_TRIED, max(_VALUES // of.size, 64))
     _, _, closers = _free(of, rows, seeded(_SEED))
     return float(_shares(of, closers).mean())
 
@@ -190,6 +241,8 @@ def _free(of: ClosingDraws, rows: int, rng: Randomness) -> tuple[BoolArray, IntA
 
 def _kept(of: ClosingDraws, closers: IntArray, rng: Randomness) -> BoolArray:
     """Decide which closers, shape (rows, c), are accepted."""
+    if not closers.shape[1]:
+        return np.ones(closers.shape[0], dtype=np.bool_)
     words = rng.bits(closers.shape[0])
     share, u = _shares(of, closers), words * 2.0**-64
     kept = u + 2.0**-64 <= share * (1.0 - _OFF)
