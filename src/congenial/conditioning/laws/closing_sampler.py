@@ -23,7 +23,7 @@ from congenial.types import FloatArray, IntArray
 from congenial.wording import many
 
 # Most values that attempts at one draw may take on average, if no bound is reached.
-_MOST = 2.0**32
+_MOST = 2.0**29
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +122,7 @@ def closing_conditioned(
     The cost is estimated from the sums and the noise, not from confidential counts.
     """
     found = closing.find_closings(system)
-    if found is None:
+    if found is None or not _covers(resolved, system, found):
         return None
     weights = data_free_weights(mechanism, resolved, system.fixed, system.size)
     try:
@@ -145,3 +145,14 @@ def closing_conditioned(
         accepted=min(shares),
         values=values,
     )
+
+
+def _covers(resolved: ResolvedInvariant, system: SumSystem, found: tuple[Closing, ...]) -> bool:
+    """Whether bounds leave about as many attempts accepted as there are without them.
+
+    If sums of bounded counts hang below a cycle, the free counts press all in one direction, and
+    closers must then lie far away.
+    """
+    if not resolved.has_inequalities:
+        return True
+    return not system.slacks and not any(one.nested and one.trees for one in found)

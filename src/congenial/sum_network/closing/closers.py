@@ -44,6 +44,7 @@ class Closing:
     trees: tuple[ClosingPart, ...]  # Of each closer, itself and what is below it.
     # shape (closers, free): A closer is the sum of these multiples of the free variables.
     multiples: IntArray
+    nested: bool  # Whether other sums hang below those of the cycles.
 
     @property
     def closers(self) -> IntArray:
@@ -71,7 +72,8 @@ def find_closings(system: SumSystem) -> tuple[Closing, ...] | None:
         found.append(one)
     if plain.variables:
         free = _part(plain.variables, plain.rows)
-        found.append(Closing(free, (), np.zeros((0, free.variables.size), dtype=np.int64)))
+        nothing = np.zeros((0, free.variables.size), dtype=np.int64)
+        found.append(Closing(free, (), nothing, nested=False))
     return tuple(found)
 
 
@@ -146,7 +148,8 @@ def _closing_of(sums: _Connected) -> Closing | None:
     alone = any(len(row) < 2 for row in rest)
     if solved is None or alone or len(rest) + len(closers) != len(sums.rows):
         return None
-    return _arranged(sums.variables, rest, closers, solved)
+    made = _arranged(sums.variables, rest, closers, solved)
+    return None if made is None else replace(made, nested=bool(outer))
 
 
 def _chosen(rows: list[Row]) -> tuple[list[int], set[int]] | None:
@@ -222,7 +225,7 @@ def _arranged(
                 return None
             multiples[i, place[v]] = int(a)
     remaining = [row for k, row in enumerate(rows) if k not in taken]
-    return Closing(_part(free, remaining), tuple(trees), multiples)
+    return Closing(_part(free, remaining), tuple(trees), multiples, nested=False)
 
 
 def _part(variables: list[int], rows: list[Row]) -> ClosingPart:

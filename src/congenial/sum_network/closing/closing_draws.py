@@ -40,7 +40,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 _OFF = 2.0**-40
 _LEAST = 2.0**-100
 # Most values of attempts that are made at once, and most that one draw may take.
-_VALUES, MOST_VALUES = 1 << 22, 1 << 36
+_VALUES, MOST_VALUES = 1 << 22, 1 << 34
 # Attempts from which the share that is accepted is estimated.
 _TRIED = 4_096
 _SEED = 20_261_128
