@@ -11,16 +11,20 @@ from congenial.errors import ArgumentError, PlanError, UnsupportedError
 from congenial.inference.noise_intervals import error_margin_of_noise_sum, noise_margin
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.plan.plan import parse_plan
 from congenial.preview.comparison.expected import NotSimulated, simulated_errors
 from congenial.randomness import seeded
+from congenial.releases import accuracy
 from congenial.releases.accuracy import (
+    NO_MARGINS_OF_CROSSING,
     UNKNOWN,
+    BySimulation,
     NoIntervals,
     levels,
     margins,
     simulated_releases,
 )
-from congenial.releases.model import choose_method
+from congenial.releases.model import build_model, choose_method
 from support.margins_of_plans import SHARE, SLACK, ends_of, made
 
 NOISES = [DiscreteLaplace(1.0), DiscreteGaussian(1.0)]
@@ -262,3 +266,56 @@ def test_expected_errors_are_those_of_the_law():
         mean = float(np.abs(values) @ weights)
         spread = float(np.sqrt(max(0.0, (values**2) @ weights - mean**2) / 200))
         assert abs(errors[v] - mean) <= 5 * spread
+
+
+CROSSING = """
+[data]
+source = "rows.csv"
+[hierarchy]
+root = "City"
+levels = ["half"]
+domain = "domain.csv"
+[table]
+attributes = { part = ["night", "day", "evening"], place = ["near", "far", "other"] }
+margins = { root = ["part", "place", "part by place"] }
+[privacy]
+neighbours = "substitute"
+epsilon = EPSILON
+[invariants]
+publish_exactly = ["root: part", "root: place"]
+nonnegative = BOUND
+[method]
+name = "conditioning"
+"""
+
+
+def crossing(epsilon, bound="false"):
+    plan = parse_plan(CROSSING.replace("EPSILON", str(epsilon)).replace("BOUND", bound))
+    domain = plan.domain(cg.Tree.from_paths([("City", "h1"), ("City", "h2")]))
+    return build_model(plan, domain)
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+def test_margins_of_crossing_tables_are_simulated_and_cover(epsilon):
+    model = crossing(epsilon)
+    mechanism = choose_method(model)
+    found = margins(model, mechanism)
+    assert isinstance(found.basis, BySimulation)
+    zeros = np.zeros(len(model.domain), dtype=np.int64)
+    errors = np.abs(mechanism.sample(zeros, 4_000, seeded(1)))
+    held = (errors <= found.margin).mean(axis=0)
+    assert (held > 0.9 - 5.0 * np.sqrt(0.09 / 4_000)).all()
+    exact = model.determined
+    assert (found.margin[exact] == 0).all()
+    assert (found.margin[~exact] > 0).all()
+    # a release that states no margins is read as it is
+    stated = margins(model, mechanism, without_crossing=True)
+    assert stated.basis == NO_MARGINS_OF_CROSSING
+
+
+def test_crossing_tables_with_bounds_or_costly_draws_have_no_margins(monkeypatch):
+    bounded = crossing(8.0, "true")
+    assert margins(bounded, choose_method(bounded)).basis == NO_MARGINS_OF_CROSSING
+    model = crossing(1.0)
+    monkeypatch.setattr(accuracy, "_MOST_WORK", 1_000)
+    assert margins(model, choose_method(model)).basis == NO_MARGINS_OF_CROSSING

@@ -9,8 +9,8 @@ from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.samplers.gibbs import GibbsConditioned
 
 
-def test_auto_uses_chains_for_wide_crossing_sums_only():
-    size = 5
+def test_auto_uses_chains_for_many_crossing_sums_only():
+    size = 16
     rows = np.zeros((2 * size, size * size))
     for i in range(size):
         rows[i, i * size : (i + 1) * size] = 1

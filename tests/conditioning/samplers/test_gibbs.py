@@ -46,12 +46,14 @@ def test_chains_follow_the_law_and_fail_at_a_wrong_scale(name):
         assert fit(thinned, scaled(case, off), range(9)) < FAILS
 
 
-def test_auto_uses_chains_for_a_table_with_many_cycles():
+def test_chains_draw_a_table_with_many_cycles():
     rng = cg.seeded(5)
     x = (rng.bits(25) % np.uint64(7)).astype(np.int64)
     rows = margins(5, 5)
     conditioned = cg.condition(
-        cg.Additive(cg.DiscreteLaplace(1.0), 25), cg.linear(rows, rows @ x) & cg.nonnegative()
+        cg.Additive(cg.DiscreteLaplace(1.0), 25),
+        cg.linear(rows, rows @ x) & cg.nonnegative(),
+        "gibbs",
     )
     assert isinstance(conditioned, GibbsConditioned)
     draws, info = conditioned.run(x, 200, 3, cg.seeded(1))

@@ -120,7 +120,7 @@ def test_rows_that_follow_from_others_are_dropped():
 def test_a_cut_set_leaves_a_forest_and_takes_the_narrowest():
     case = table_case((3, 3), [0.1, 9, 9, 9, 0.2, 9, 9, 9, 9], SQUARE)
     system = system_of(case.all_rows, 9)
-    assert set(case.condition().cost.cut) == {0, 4}
+    assert set(case.condition().by_cut.cost.cut) == {0, 4}
     rest = [{v: a for v, a in row.items() if v not in (0, 4)} for row in system.rows]
     assert cycle_closers(rest, range(9)) == []
     assert cycle_closers(system.rows, range(9)) != []
