@@ -31,8 +31,8 @@ class ClosingConditioned(WithCycles):
     """A mechanism conditioned on sums with cycles, drawn exactly by rejection.
 
     Made by `congenial.condition`, where noise is wide. The questions are those of `Conditioned`.
-    Those about the law are answered by a cut set, or refused. The forest has the sums
-    that remain without the values that close cycles.
+    Those about the law are answered by a cut set, or refused. The forest has the sums that remain
+    without the values that close cycles.
     """
 
     closings: tuple[Closing, ...] = field(kw_only=True)
