@@ -17,6 +17,7 @@ from congenial.randomness import seeded
 from congenial.releases import accuracy
 from congenial.releases.accuracy import (
     NO_MARGINS_OF_CROSSING,
+    RISK,
     UNKNOWN,
     BySimulation,
     NoIntervals,
@@ -316,6 +317,10 @@ def test_margins_of_crossing_tables_are_simulated_and_cover(epsilon):
 def test_crossing_tables_with_bounds_or_costly_draws_have_no_margins(monkeypatch):
     bounded = crossing(8.0, "true")
     assert margins(bounded, choose_method(bounded)).basis == NO_MARGINS_OF_CROSSING
-    model = crossing(1.0)
+    model = crossing(0.2)
+    mechanism = choose_method(model)
+    monkeypatch.setattr(accuracy, "_MOST_WORK", 1_000 * mechanism.values)
+    few = margins(model, mechanism)
+    assert few.basis == BySimulation(1_000, RISK)
     monkeypatch.setattr(accuracy, "_MOST_WORK", 1_000)
     assert margins(model, choose_method(model)).basis == NO_MARGINS_OF_CROSSING

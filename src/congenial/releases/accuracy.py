@@ -50,8 +50,8 @@ UNKNOWN = -1
 # values drawn for each.
 DRAWS, FEWER = 9_999, 256
 VALUES, MOST_VALUES = 1 << 25, 1 << 27
-# Most work of simulated draws where margins cross: values drawn, and multiplications; seconds.
-_MOST_WORK = 1 << 28
+# Most work of simulated draws where margins cross: values drawn and numbers multiplied, seconds.
+_MOST_WORK = 1 << 27
 # Probability that simulation makes a margin too small. The seed is fixed, so that `verify` gets the
 # same margins.
 RISK = 3e-5
@@ -203,10 +203,10 @@ def _of_conditioned(
         return _of_law(model, engine, named, sums_only=sums_only)
     if not crossing:
         return _none(model, named, _of_table(engine))
-    costly = isinstance(engine, WithCycles) and engine.work_of(DRAWS) > _MOST_WORK
-    if bounded or costly or not known:
+    most = engine.draws_within(_MOST_WORK) if isinstance(engine, WithCycles) else DRAWS
+    if bounded or not known or not simulated_releases(model, most):
         return _none(model, named, NO_MARGINS_OF_CROSSING)
-    return _by_simulation(model, engine, named, sums_only=sums_only)
+    return _by_simulation(model, engine, named, most, sums_only=sums_only)
 
 
 def margins_of_measured(
@@ -263,8 +263,8 @@ def compare_level(
     return LevelAccuracy(name, margin, together, target, met)
 
 
-def simulated_releases(model: Model) -> int:
-    """Number of releases simulated for the margins of images; 0 if memory allows too few.
+def simulated_releases(model: Model, most: int = DRAWS) -> int:
+    """Number of releases simulated for margins; 0 if memory, or `most`, allows too few.
 
     Fewer simulations give wider margins, which still hold.
     """
@@ -272,6 +272,7 @@ def simulated_releases(model: Model) -> int:
     # the largest error of this number of releases is an error margin
     least = math.ceil(math.log(RISK) / math.log1p(-alpha)) + 1
     draws = min(max(DRAWS, least), max(VALUES // n, min(max(FEWER, least), MOST_VALUES // n)))
+    draws = draws if most >= DRAWS else min(draws, most)
     return draws if draws >= least else 0
 
 
@@ -303,10 +304,11 @@ def _by_simulation(
     model: Model,
     engine: Conditioned | Imaged | TopDown,
     named: Mapping[str, tuple[int, ...]],
+    most: int = DRAWS,
     *,
     sums_only: bool,
 ) -> Margins:
-    draws = simulated_releases(model)
+    draws = simulated_releases(model, most)
     if not draws:
         return _none(model, named, NoIntervals(("too-many-counts",)))
     if sums_only:

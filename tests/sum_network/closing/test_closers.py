@@ -112,3 +112,26 @@ def test_too_many_crossing_sums_are_not_searched(monkeypatch):
     assert find_closings(system) is not None
     monkeypatch.setattr(module, "_MOST_SUMS", 4)
     assert find_closings(system) is None
+
+
+def two_levels():
+    """Sums of a city and two halves of it, each with margins and cells that are all counted."""
+    table = cg.Table(
+        {"part": ("night", "day", "evening"), "place": ("near", "far", "other")},
+        geography=cg.Tree.from_paths([("city", "one"), ("city", "two")]),
+        levels=("city", "half"),
+    )
+    margins_of = [(), ("part",), ("place",), ("part", "place")]
+    workload = cg.Workload.of(table, {"city": margins_of, "half": margins_of[1:]})
+    invariant = cg.consistent(workload) & cg.exactly(margins=[()], level="city")
+    return sum_system(resolve_invariant(invariant, len(workload), workload, whole=True))
+
+
+def test_further_searches_find_fewer_closers(monkeypatch):
+    system = two_levels()
+    found = find_closings(system)
+    check(system, found)
+    monkeypatch.setattr(module, "_FEW", 1_000)
+    once = find_closings(system)
+    check(system, once)
+    assert len(found[0].trees) < len(once[0].trees)

@@ -40,9 +40,9 @@ class ClosingConditioned(WithCycles):
     accepted: float = field(kw_only=True)
     values: float = field(kw_only=True)  # About how many values one draw takes, without bounds.
 
-    def work_of(self, rows: int) -> float:
-        """About how many values are drawn for some draws, with those of refused attempts."""
-        return rows * self.values
+    def draws_within(self, work: float) -> int:
+        """Estimate how many draws some work allows; see `WithCycles.draws_within`."""
+        return int(work / self.values)
 
     def _noise(self, counts: IntArray, rows: int, rng: Randomness) -> IntArray:
         return closing.sample(self._draws(counts), self.system.size, rows, rng)

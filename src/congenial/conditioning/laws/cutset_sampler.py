@@ -43,10 +43,10 @@ class CutConditioned(WithCycles):
 
     cost: CutCost = field(kw_only=True)
 
-    def work_of(self, rows: int) -> float:
-        """About how many numbers are multiplied for some draws, and for their assignments."""
-        assignments = 1.0 + min(rows, self.cost.assignments) / self.cost.assignments
-        return assignments * self.cost.work + float(rows * self.system.size)
+    def draws_within(self, work: float) -> int:
+        """Estimate how many draws some work allows; see `WithCycles.draws_within`."""
+        # tables are filled for each assignment when it is weighed, and when it is drawn from
+        return max(int((work - 2.0 * self.cost.work) / self.system.size), 0)
 
     def _noise(self, counts: IntArray, rows: int, rng: Randomness) -> IntArray:
         return sample(self._draws(counts), rows, rng)

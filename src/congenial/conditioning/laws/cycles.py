@@ -50,8 +50,8 @@ class WithCycles(Conditioned):
         """The sums as rows."""
         return self.system
 
-    def work_of(self, rows: int) -> float:
-        """Estimate how many values are drawn or numbers multiplied for draws without bounds."""
+    def draws_within(self, work: float) -> int:
+        """Estimate how many draws without bounds some work allows: values drawn, and products."""
         raise NotImplementedError
 
     def _noise(self, counts: IntArray, rows: int, rng: Randomness) -> IntArray:

@@ -26,6 +26,10 @@ from congenial.types import IntArray
 
 # Most sums on cycles, and entries of them, among which closers are searched for.
 _MOST_SUMS, _MOST_ENTRIES = 200, 4_000
+# Closers above which further searches are made; most searches, and entries squared of all, seconds.
+_FEW, _MOST_TRIED, _MOST_WORK = 4, 16, 200_000
+# Multiples of a stride, modulo a prime, put variables into other orders.
+_STRIDE, _PRIME = 7_919, 10_007
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,30 +134,41 @@ def _apart(system: SumSystem) -> tuple[_Connected, list[_Connected]]:
 
 
 def _closing_of(sums: _Connected) -> Closing | None:
-    """Choose closers of connected sums."""
+    """Choose closers of connected sums, the fewest of several searches."""
     every = [*sums.rows, *sums.implied]
     inner = pruned(every, lambda shared, _: shared < 2)
-    if len(inner) > _MOST_SUMS or sum(len(every[k]) for k in inner) > _MOST_ENTRIES:
+    entries = sum(len(every[k]) for k in inner)
+    if len(inner) > _MOST_SUMS or entries > _MOST_ENTRIES:
         return None
-    cyclic = [every[k] for k in inner]
-    found = _chosen(cyclic)
-    if found is None:
-        return None
-    closers, kept = found
-    outer = [row for k, row in enumerate(every) if k not in set(inner)]
-    rest = [*outer, *(cyclic[k] for k in kept)]
-    solved = _solved([row for k, row in enumerate(cyclic) if k not in kept], closers)
-    # as many independent sums as before, all of which follow from them, have the same solutions;
-    # without a cycle, sums of two variables or more are independent
-    alone = any(len(row) < 2 for row in rest)
-    if solved is None or alone or len(rest) + len(closers) != len(sums.rows):
-        return None
-    made = _arranged(sums.variables, rest, closers, solved)
-    return None if made is None else replace(made, nested=bool(outer))
+    cyclic, outer = (
+        [every[k] for k in inner],
+        [every[k] for k in set(range(len(every))) - set(inner)],
+    )
+    found = [_chosen(cyclic, 0)]
+    if found[0] is not None and len(found[0][0]) > _FEW:
+        tries = min(_MOST_TRIED, _MOST_WORK // entries**2)
+        found += [_chosen(cyclic, turn) for turn in range(1, tries)]
+    for closers, kept in sorted(
+        (one for one in found if one is not None), key=lambda of: len(of[0])
+    ):
+        rest = [*outer, *(cyclic[k] for k in kept)]
+        solved = _solved([row for k, row in enumerate(cyclic) if k not in kept], closers)
+        # as many independent sums as before, all of which follow from them, have the same
+        # solutions; without a cycle, sums of two variables or more are independent
+        alone = any(len(row) < 2 for row in rest)
+        if solved is None or alone or len(rest) + len(closers) != len(sums.rows):
+            continue
+        made = _arranged(sums.variables, rest, closers, solved)
+        if made is not None:
+            return replace(made, nested=bool(outer))
+    return None
 
 
-def _chosen(rows: list[Row]) -> tuple[list[int], set[int]] | None:
-    """Return closers, and the rows that none of them is in; these have no cycle."""
+def _chosen(rows: list[Row], turn: int) -> tuple[list[int], set[int]] | None:
+    """Return closers, and the rows that none of them is in; these have no cycle.
+
+    Of several variables that leave equally few cycles, another one comes first at each turn.
+    """
     touching = rows_touching(rows)
     kept, closers = set(range(len(rows))), list[int]()
     column = {v: i for i, v in enumerate(touching)}
@@ -169,7 +184,9 @@ def _chosen(rows: list[Row]) -> tuple[list[int], set[int]] | None:
 
     while cycles(kept):
         left = {v: kept.difference(touching[v]) for v in touching if kept.intersection(touching[v])}
-        order = sorted(left, key=lambda v: (cycles(left[v]), v))
+        order = sorted(
+            left, key=lambda v: (cycles(left[v]), (v + 1) * (turn * _STRIDE + 1) % _PRIME)
+        )
         before = rank(kept)
         # a closer takes the place of one sum: all others that it is in must follow from the rest
         v = next((v for v in order if rank(left[v]) == before - 1), None)
