@@ -49,8 +49,10 @@ def crossing_at_random(seed, shapes=((3, 3), (3, 4)), scales=(0.5, 1.0, 1.5)):
     rng = np.random.default_rng(seed)
     k, columns = shapes[rng.integers(len(shapes))]
     cells = k * columns
-    divided = rng.choice(cells, rng.integers(1, 7), replace=False)
-    parents = np.repeat(divided, rng.integers(2, 4, divided.size))
+    # all cells have parts in some tables
+    count = cells if seed % 4 == 3 else rng.integers(1, 7)
+    divided = rng.choice(cells, count, replace=False)
+    parents = np.repeat(divided, 2 if count == cells else rng.integers(2, 4, count))
     n = cells + parents.size
     x = rng.integers(0, 6, n)
     for cell in np.unique(parents):
@@ -66,7 +68,7 @@ def crossing_at_random(seed, shapes=((3, 3), (3, 4)), scales=(0.5, 1.0, 1.5)):
     sigma[np.unique(parents)[rng.random(parts.shape[0]) < 0.5]] = INF
     every = np.vstack((table, parts))
     invariant = cg.linear(every, every @ x)
-    if rng.random() < 0.4:
+    if rng.random() < (0.7 if count == cells else 0.4):
         slack = rng.choice([0.0, 1.0, 3.0, INF], n)
         invariant &= cg.bounds(x - slack, x + rng.choice([2.0, INF], n))
     return Crossing(sorted(LAWS)[rng.integers(2)], sigma, invariant, x)

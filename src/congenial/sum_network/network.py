@@ -88,21 +88,22 @@ def compile_network(
     composed: Signs | None = None,
     *,
     reused: bool = False,
+    further: FloatArray | None = None,
 ) -> Network:
     """Build the classes and the drawing program of a forest.
 
-    `composed` has the kind of composition of each distinct weight, see `weights.composable`; by
-    default none is composed.
+    `further`, shape (n,), has further tilts of variables that own sums. `composed` has the kind of
+    composition of each distinct weight, see `weights.composable`; by default none is composed.
     """
     n, m, unary = forest.n, forest.m, weights.unary
     if composed is None:
         composed = np.zeros(unary.kind.size, dtype=np.int8)
     columns = (unary.lo, unary.hi, unary.scale, unary.center, unary.kind, composed)
     number, listed = alike(columns)
-    if theta.any():
+    if theta.any() or further is not None:
         below, owned = np.zeros(n), forest.owner >= 0
         np.add.at(below, forest.owner[owned], (forest.sign * theta)[owned])
-        shift = below[forest.owner]
+        shift = (below if further is None else below - further)[forest.owner]
     else:
         theta = shift = np.zeros(0)
     start, bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)

@@ -114,8 +114,18 @@ def test_these_tables_have_all_kinds_of_closers():
         kinds["flat"] += bool((of.weights.kind == laws.FLAT).any())
         kinds["normal"] += case.kind == "gaussian"
         kinds["no composition"] += not composed(of)
+        kinds["against bounds"] += not made.data_free and of.closing.owns_sums
         kinds["tilted"] += any(bool(tree.network.tilt.any()) for tree in of.trees.values())
-    wanted = ("trees", "alone", "bounds", "flat", "normal", "no composition", "tilted")
+    wanted = (
+        "trees",
+        "alone",
+        "bounds",
+        "flat",
+        "normal",
+        "no composition",
+        "tilted",
+        "against bounds",
+    )
     assert all(kinds[kind] >= 3 for kind in wanted), kinds
 
 

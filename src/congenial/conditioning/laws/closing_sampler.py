@@ -150,9 +150,9 @@ def closing_conditioned(
 def _covers(resolved: ResolvedInvariant, system: SumSystem, found: tuple[Closing, ...]) -> bool:
     """Whether bounds leave about as many attempts accepted as there are without them.
 
-    If sums of bounded counts hang below a cycle, the free counts press all in one direction, and
-    closers must then lie far away.
+    Sums of bounded counts below a cycle press all in one direction. Closers must then be tilted.
     """
     if not resolved.has_inequalities:
         return True
-    return not system.slacks and not any(one.nested and one.trees for one in found)
+    pressed = [one for one in found if one.trees and one.nested]
+    return not system.slacks and all(one.owns_sums for one in pressed)

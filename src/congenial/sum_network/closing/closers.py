@@ -38,6 +38,7 @@ class ClosingPart:
 
     variables: IntArray  # shape (k,): The closer comes first in its tree.
     forest: SumForest  # Of these, numbered 0..k-1.
+    closer: bool = False  # Whether it is the tree of a closer.
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +55,14 @@ class Closing:
     def closers(self) -> IntArray:
         """The closers, shape (c,)."""
         return np.array([int(tree.variables[0]) for tree in self.trees], dtype=np.int64)
+
+    @property
+    def owns_sums(self) -> bool:
+        """Whether each closer, and each variable that one follows from, has sums below it."""
+        owns = np.zeros(self.free.variables.size, dtype=np.bool_)
+        owns[self.free.forest.owner[self.free.forest.owner >= 0]] = True
+        followed = (self.multiples != 0).any(axis=0)
+        return bool(owns[followed].all()) and all(tree.forest.m for tree in self.trees)
 
     @property
     def variables(self) -> IntArray:
@@ -81,19 +90,27 @@ def find_closings(system: SumSystem) -> tuple[Closing, ...] | None:
     return tuple(found)
 
 
+def sums_of_forest(forest: SumForest) -> list[Row]:
+    """Return the sums of a forest as rows, in its signs: summands less their owner."""
+    own = [dict[int, int]() for _ in range(forest.m)]
+    for v, k in enumerate(forest.above.tolist()):
+        if k >= 0:
+            own[k][v] = 1
+    for k, v in enumerate(forest.owner.tolist()):
+        if v >= 0:
+            own[k][v] = -int(forest.sign[k])
+    return own
+
+
 def forest_of(closings: Sequence[Closing], size: int) -> SumForest:
     """Return all variables of a system, and the sums that no closer follows from."""
     rows = list[Row]()
     for part in (part for one in closings for part in (one.free, *one.trees)):
-        forest, variables = part.forest, part.variables.tolist()
-        own = [dict[int, int]() for _ in range(forest.m)]
-        for v, k, a in zip(variables, forest.above.tolist(), forest.orientation, strict=True):
-            if k >= 0:
-                own[k][v] = int(a)
-        for k, v in enumerate(forest.owner.tolist()):
-            if v >= 0:
-                own[k][variables[v]] = -int(forest.sign[k]) * int(forest.orientation[v])
-        rows += own
+        variables, signs = part.variables.tolist(), part.forest.orientation.tolist()
+        rows += [
+            {variables[v]: a * signs[v] for v, a in row.items()}
+            for row in sums_of_forest(part.forest)
+        ]
     return of_rows(as_arrays(rows), size)
 
 
@@ -258,4 +275,4 @@ def _tree(variables: list[int], rows: list[Row]) -> ClosingPart:
     of = whole.forest
     above, depth = of.above - np.int32(1), of.depth[1:] - np.int32(1)
     below = SumForest(above, of.owner[1:], of.sign[1:], of.orientation, depth)
-    return replace(whole, forest=below)
+    return replace(whole, forest=below, closer=True)

@@ -8,9 +8,10 @@ value. Trees are then drawn given their closers. Proof: `proofs/closing-draws.md
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from decimal import Decimal
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,10 +29,17 @@ from congenial.randomness import (
 )
 from congenial.sum_network import compile as compiled
 from congenial.sum_network import exact
-from congenial.sum_network.closing.closers import Closing, ClosingPart
+from congenial.sum_network.ceiling import interior_tilts, sum_rows
+from congenial.sum_network.closing.closers import Closing, ClosingPart, sums_of_forest
 from congenial.sum_network.cutset.branches import log_weight
 from congenial.sum_network.exact import Envelopes, fill_envelopes, rare_draws
-from congenial.sum_network.exact.envelopes import fill_tilted
+from congenial.sum_network.exact.envelopes import (
+    AIM,
+    fill_in_windows,
+    fill_tilted,
+    in_steps,
+    unchanged,
+)
 from congenial.sum_network.network import Network
 from congenial.sum_network.weights import SharedUnary, Unary
 from congenial.types import BoolArray, FloatArray, IntArray
@@ -86,16 +94,74 @@ def _key(closing: Closing, weights: SharedUnary) -> tuple[bytes, ...]:
 
 def _filled(like: Sequence[Closing], weights: SharedUnary) -> ClosingDraws:
     closing = like[0]
-    free = closing.free
-    filled = compiled(free.forest, _turned(free, weights), whole=False)
+    parts = (closing.free, *closing.trees)
+    turned = [_turned(part, weights) for part in parts]
+    tilts = _tilts(closing, turned)
     trees = {
-        number: _tree_of(tree, weights)
-        for number, tree in enumerate(closing.trees)
-        if tree.forest.m
+        number: _envelopes(part, turned[number], None if tilts is None else tilts[number])
+        for number, part in enumerate(parts)
+        if part.forest.m or not number
     }
-    own = weights.at(closing.closers).each
+    free = trees.pop(0)
+    closers = weights.at(closing.closers).each
     variables = np.array([one.variables for one in like])
-    return ClosingDraws(closing, fill_envelopes(filled, direct=False), own, trees, variables)
+    of_closers = {number - 1: tree for number, tree in trees.items()}
+    return ClosingDraws(closing, free, closers, of_closers, variables)
+
+
+def _envelopes(part: ClosingPart, weights: SharedUnary, tilts: _Tilts | None) -> Envelopes:
+    """Fill the envelopes of a part; those of a tree come with its closer's message."""
+
+    def sending(network: Network) -> Network:
+        return replace(network, sent=network.slot_class[:1])
+
+    of = compiled(part.forest, weights, whole=part.closer or tilts is not None)
+    adapt = sending if part.closer else unchanged
+    if tilts is not None:
+        return fill_in_windows(of.forest, of.weights, tilts.sums, AIM, adapt, tilts.own)
+    if part.closer:
+        return fill_tilted(of.forest, of.weights, of.theta, adapt=adapt)
+    return fill_envelopes(of, direct=False)
+
+
+class _Tilts(NamedTuple):
+    """Multipliers of the sums of a part, and further tilts of its variables that own sums."""
+
+    sums: FloatArray
+    own: FloatArray
+
+
+def _tilts(closing: Closing, turned: Sequence[SharedUnary]) -> list[_Tilts] | None:
+    """Return the tilts of each part; None without bounds, or where variables own no sums.
+
+    A closer is tilted, and the free variables that it follows from against it, so that sums of
+    bounded counts do not carry them apart. The tilts cancel.
+    """
+    parts = (closing.free, *closing.trees)
+    every = [weights.each for weights in turned]
+    bounded = any(np.isfinite(each.lo).any() or np.isfinite(each.hi).any() for each in every)
+    begins = np.cumsum([0, *(part.variables.size for part in parts)])
+    if not (bounded and closing.trees and closing.owns_sums):
+        return None
+    sums = [
+        {int(begin) + v: a for v, a in row.items()}
+        for part, begin in zip(parts, begins, strict=False)
+        for row in sums_of_forest(part.forest)
+    ]
+    multiples = closing.multiples * closing.free.forest.orientation  # in the forest's signs
+    for begin, row in zip(begins[1:], multiples, strict=False):
+        sums.append({int(begin): 1} | {v: -int(row[v]) for v in np.flatnonzero(row).tolist()})
+    rows = sum_rows(sums, int(begins[-1]))
+    if rows is None:
+        return None
+    *_, theta = interior_tilts(
+        rows, Unary(*map(np.concatenate, zip(*map(astuple, every), strict=True)))
+    )
+    *of_sums, tilt = np.split(in_steps(theta), np.cumsum([part.forest.m for part in parts]))
+    own = [-(tilt @ multiples), *(np.zeros(tree.variables.size) for tree in closing.trees)]
+    for at, theta_of in zip(own[1:], tilt.tolist(), strict=True):
+        at[0] = theta_of
+    return [_Tilts(*each) for each in zip(of_sums, own, strict=True)]
 
 
 def _turned(part: ClosingPart, weights: SharedUnary) -> SharedUnary:
@@ -114,16 +180,6 @@ def _turned(part: ClosingPart, weights: SharedUnary) -> SharedUnary:
         hi=np.append(unary.hi, -unary.lo),
     )
     return SharedUnary(both, (mine.code + half * negative).astype(np.int32))
-
-
-def _tree_of(tree: ClosingPart, weights: SharedUnary) -> Envelopes:
-    """Fill the envelopes of a closer's tree, whose message comes with them."""
-
-    def sending(network: Network) -> Network:
-        return replace(network, sent=network.slot_class[:1])
-
-    of = compiled(tree.forest, _turned(tree, weights))
-    return fill_tilted(of.forest, of.weights, of.theta, adapt=sending)
 
 
 def height(tree: Envelopes) -> float:

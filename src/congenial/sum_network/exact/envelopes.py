@@ -115,19 +115,27 @@ def fill_tilted(
 
 
 def fill_in_windows(
-    forest: SumForest, weights: SharedUnary, theta: FloatArray, aim: float, adapt: Adapt
+    forest: SumForest,
+    weights: SharedUnary,
+    theta: FloatArray,
+    aim: float,
+    adapt: Adapt,
+    further: FloatArray | None = None,
 ) -> Envelopes:
     """Fill envelopes in windows that are wide enough.
 
-    All sums of multipliers must be exact. Windows aim to leave a probability of `aim` to values
-    beyond them. `adapt` changes the network before it is used.
+    All sums of multipliers, and of `further` tilts of variables, must be exact. Windows aim to
+    leave a probability of `aim` to values beyond them. `adapt` changes the network before it is
+    used.
     """
     ways = composable(weights.unary)
     for attempt in range(24):
         far = far_bounds(forest, weights, theta, attempt, aim)
         bounded = without_bounds(weights, far)
         every = np.resize(ways, bounded.unary.kind.size)
-        network = adapt(compile_network(forest, bounded, theta, every, reused=True))
+        network = adapt(
+            compile_network(forest, bounded, theta, every, reused=True, further=further)
+        )
         fits = partial(bounds_out_of_reach, network.slot_class, weights, far)
         place = place_classes(network)
         found = _widened(network, place, weights, aim, fits)
