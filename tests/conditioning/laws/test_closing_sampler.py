@@ -58,14 +58,14 @@ def test_bounds_hold_and_the_estimate_does_not_read_counts():
 
 def test_questions_about_the_law_take_a_cut_set():
     x = np.full(9, 5)
-    slow = table(3, 3, 4.0, x)
+    slow = table(3, 3, 2.0, x)
     assert isinstance(slow, ClosingConditioned)
     assert slow.by_cut is not None
     values, probabilities = slow.marginal(4, x)
     drawn = slow.sample(x, 20_000, cg.seeded(3))[:, 4]
     assert abs(drawn.var() / ((values - 5) ** 2 @ probabilities) - 1.0) < 0.1
     assert slow.log_prob(x, x) < 0.0
-    assert slow.interval(4, 0.1)[1] > 2
+    assert slow.interval(4, 0.1)[1] > 0
     wide = table(6, 6, 40.0)
     assert wide.by_cut is None
     zeros = np.zeros(36, dtype=np.int64)
@@ -94,15 +94,15 @@ def test_unions_and_mixtures_draw_by_rejection():
     low, high = ends.copy(), -ends
     low[0], high[0] = 3, 4
     union = (need & cg.bounds(-ends, low)) | (need & cg.bounds(high, ends))
-    mechanism = cg.Additive(cg.DiscreteLaplace(4.0), 9)
+    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), 9)
     made = cg.condition(mechanism, union)
     assert all(isinstance(part, ClosingConditioned) for part in made.parts)
     drawn = made.sample(x, size, cg.seeded(5))
-    values, probabilities = table(3, 3, 4.0, x).marginal(0, x)
+    values, probabilities = table(3, 3, 2.0, x).marginal(0, x)
     # the two alternatives are all values
     share = probabilities[values <= 3].sum()
     assert abs((drawn[:, 0] <= 3).mean() - share) < 5.0 * np.sqrt(share * (1.0 - share) / size)
-    narrow = cg.Additive(cg.DiscreteLaplace(3.0), 9)
+    narrow = cg.Additive(cg.DiscreteLaplace(1.5), 9)
     mixed = cg.condition(Mixture((narrow, mechanism), (0.4, 0.6)), need)
     log = np.array([part.log_normalizer(x) for part in mixed.parts])
     share = 1.0 / (1.0 + 1.5 * np.exp(log[1] - log[0]))
@@ -114,7 +114,7 @@ def test_unions_and_mixtures_draw_by_rejection():
 
 def test_random_tables_are_drawn_through_the_public_door():
     refused = 0
-    for seed in range(30):
+    for seed in range(16):
         case = crossing_at_random(seed, scales=(5.0, 20.0))
         bounded = case.system()[0].has_inequalities
         try:
@@ -130,7 +130,7 @@ def test_random_tables_are_drawn_through_the_public_door():
             assert not bounded or all(one.owns_sums for one in made.closings if one.trees)
         drawn = made.sample(case.x, 20, cg.seeded(seed))
         assert made.resolved.satisfied_by(drawn, case.x).all()
-    assert 0 < refused < 20
+    assert 0 < refused < 12
 
 
 @pytest.mark.parametrize(("shape", "share"), [((3, 3), 0.29), ((4, 6), 0.05), ((6, 12), 6e-4)])
@@ -178,9 +178,7 @@ def test_bounded_parts_near_zero_do_not_carry_cells_away(law):
 
 def test_decision_0027_tells_how_often_draws_under_bounds_are_accepted():
     rng = np.random.default_rng(0)
-    for columns, parts, mean, scale in itertools.product(
-        (3, 6), (1, 5, 20), (0.3, 30.0), (2.0, 20.0)
-    ):
+    for columns, parts, mean, scale in itertools.product((3, 6), (1, 20), (0.3, 30.0), (20.0,)):
         cells = 3 * columns
         leaves = rng.poisson(mean * rng.exponential(1.0, (parts, cells)))
         x = np.concatenate((leaves.sum(axis=0), leaves.ravel()))

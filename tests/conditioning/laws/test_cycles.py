@@ -20,7 +20,7 @@ def conditioned(scale, x=X):
     return cg.condition(cg.Additive(cg.DiscreteLaplace(scale), 9), cg.linear(sums, sums @ x))
 
 
-BOTH = {"cut set": (0.6, CutConditioned), "rejection": (3.0, ClosingConditioned)}
+BOTH = {"cut set": (0.6, CutConditioned), "rejection": (2.0, ClosingConditioned)}
 
 
 @pytest.mark.parametrize("name", BOTH)
@@ -76,4 +76,4 @@ def test_margins_are_simulated_and_cover_as_often_as_stated(name):
 
 def test_margins_of_other_totals_than_zero_are_refused():
     with pytest.raises(UnsupportedError, match="all counts 0"):
-        error_margins(conditioned(3.0))
+        error_margins(conditioned(2.0))
