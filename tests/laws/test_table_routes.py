@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.conditioning.laws.closing_sampler import ClosingConditioned
 from congenial.conditioning.laws.cutset_sampler import CutConditioned
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.samplers.gibbs import GibbsConditioned
@@ -136,13 +137,14 @@ def test_no_scale_is_too_wide_for_chains(kind):
     spread = []
     for scale in (1e5, 30.0):
         mechanism = cg.Additive(LAWS[kind](np.full(len(workload), scale)), workload)
-        made = cg.condition(mechanism, cg.consistent(workload))
-        assert type(made) is GibbsConditioned
+        made = cg.condition(mechanism, cg.consistent(workload), "gibbs")
         draw, info = made.run(x, 500, 4, cg.seeded(3))
         assert info.worst[0] < 1.02
         spread.append((draw.values[:, :, workload.cells] - 50.0).std() / scale)
-        with pytest.raises(UnsupportedError, match="takes more than"):
-            cg.condition(mechanism, cg.consistent(workload), "exact")
+        exact = cg.condition(mechanism, cg.consistent(workload))
+        assert type(exact) is ClosingConditioned
+        drawn = exact.sample(x, 500, cg.seeded(4))[:, workload.cells]
+        assert (drawn - 50.0).std() / scale == pytest.approx(spread[-1], rel=0.05)
     assert spread[0] == pytest.approx(spread[1], rel=0.05)
     if kind == "gaussian":  # least squares
         each = masks(workload).astype(float)

@@ -150,9 +150,13 @@ def closing_conditioned(
 def _covers(resolved: ResolvedInvariant, system: SumSystem, found: tuple[Closing, ...]) -> bool:
     """Whether bounds leave about as many attempts accepted as there are without them.
 
-    Sums of bounded counts below a cycle press all in one direction. Closers must then be tilted.
+    Bounds press all counts in one direction. So closers must be tilted, or each sum be that of
+    counts alone, which hold each other.
     """
     if not resolved.has_inequalities:
         return True
-    pressed = [one for one in found if one.trees and one.nested]
-    return not system.slacks and all(one.owns_sums for one in pressed)
+    counts_alone = system.size == system.n  # neither slacks nor block sums
+    alike = counts_alone and all(len(set(row.values())) == 1 for row in system.rows)
+    pressed = [one for one in found if one.trees]
+    tilted = all(one.owns_sums and one.nested for one in pressed)
+    return not system.slacks and (alike or tilted)
