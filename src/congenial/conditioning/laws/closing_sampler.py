@@ -96,7 +96,7 @@ class ClosingConditioned(WithCycles):
 
     def explain(self) -> str:
         """Say which sampler draws, why, and at what cost."""
-        bounds = "" if self.data_free else " without bounds, and fewer with them"
+        bounds = "" if self.data_free else " without bounds; with them, that depends on the counts"
         return (
             f"exact sampler by rejection: {self.sums_text}. About {self.accepted:.2g} of all "
             f"attempts are accepted{bounds}. {self._law_text} Each draw is independent. Its law is "

@@ -157,10 +157,9 @@ def _closing_of(sums: _Connected) -> Closing | None:
     entries = sum(len(every[k]) for k in inner)
     if len(inner) > _MOST_SUMS or entries > _MOST_ENTRIES:
         return None
-    cyclic, outer = (
-        [every[k] for k in inner],
-        [every[k] for k in set(range(len(every))) - set(inner)],
-    )
+    on_cycle = set(inner)
+    cyclic = [every[k] for k in inner]
+    outer = [row for k, row in enumerate(every) if k not in on_cycle]
     found = [_chosen(cyclic, 0)]
     if found[0] is not None and len(found[0][0]) > _FEW:
         tries = min(_MOST_TRIED, _MOST_WORK // entries**2)

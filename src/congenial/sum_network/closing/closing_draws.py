@@ -157,7 +157,10 @@ def _tilts(closing: Closing, turned: Sequence[SharedUnary]) -> list[_Tilts] | No
     *_, theta = interior_tilts(
         rows, Unary(*map(np.concatenate, zip(*map(astuple, every), strict=True)))
     )
-    *of_sums, tilt = np.split(in_steps(theta), np.cumsum([part.forest.m for part in parts]))
+    # in steps of which all sums of multipliers are exact: none exceeds the last entry
+    largest = float(np.abs(theta).sum()) * max(1.0, float(np.abs(multiples).max()))
+    theta = in_steps(np.append(theta, largest))[:-1]
+    *of_sums, tilt = np.split(theta, np.cumsum([part.forest.m for part in parts]))
     own = [-(tilt @ multiples), *(np.zeros(tree.variables.size) for tree in closing.trees)]
     for at, theta_of in zip(own[1:], tilt.tolist(), strict=True):
         at[0] = theta_of
