@@ -17,6 +17,7 @@ from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Invariant, resolve_invariant
+from congenial.kernels.numerics import elementwise
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, choose, resolve
 from congenial.types import FloatArray, Values
@@ -58,8 +59,8 @@ class Mixture:
                     "mix additive or conditioned mechanisms to ask for log_prob."
                 )
             with np.errstate(divide="ignore"):
-                terms.append(np.asarray(law(z, x)) + np.log(weight))
-        out = np.logaddexp.reduce(np.array(terms), axis=0)
+                terms.append(np.asarray(law(z, x)) + elementwise.log(weight))
+        out = elementwise.log_sum(np.array(terms), axis=0)
         return float(out) if out.ndim == 0 else out
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:

@@ -19,7 +19,7 @@ from congenial.conditioning.laws.subspace import subspace
 from congenial.conditioning.proposal import ByProposals, Placed, largest_noise, place
 from congenial.errors import ArgumentError, NumericalError, PrivacyError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.noise.additive import Additive, checked_size
 from congenial.noise.law import check_kernels
 from congenial.randomness import Randomness, resolve
@@ -118,8 +118,10 @@ class Proposing(Delegate):
     def steps(self) -> int:
         """Proposals for one release, equal for all datasets; UnsupportedError if too many."""
         # minus the possible rounding error
-        chance = math.exp(-self.log_ratio_free) * (1.0 - 1e-6)
-        needed = math.log(SHORTFALL) / math.log1p(-chance) if chance > 0.0 else math.inf
+        chance = elementwise.exp(-self.log_ratio_free) * (1.0 - 1e-6)
+        needed = (
+            elementwise.log(SHORTFALL) / elementwise.log1p(-chance) if chance > 0.0 else math.inf
+        )
         if not needed <= _MOST_PROPOSALS:
             raise UnsupportedError(
                 f"one release would take {needed:.1e} proposals, more than {_MOST_PROPOSALS}; use "
@@ -227,7 +229,7 @@ class Proposing(Delegate):
         return Batch(
             out.reshape(*shape, self.mechanism.n),
             np.where(inside, log_weights, -np.inf).reshape(shape),
-            np.log(uniform).reshape(shape),
+            elementwise.log(uniform).reshape(shape),
         )
 
     def _follow(self, proposed: FloatArray) -> FloatArray:

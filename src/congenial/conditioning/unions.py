@@ -30,6 +30,7 @@ from congenial.errors import (
     UnsupportedError,
 )
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.kernels.numerics import elementwise
 from congenial.noise.additive import checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
@@ -81,7 +82,7 @@ class ConditionedMixture(PlotsMarginals):
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
         """Log probability that the unconditioned mechanism satisfies the invariant at `x`."""
-        return float(np.logaddexp.reduce(self._log_weights(x)))
+        return float(elementwise.log_sum(self._log_weights(x)))
 
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
         """Log probability of releases, normalised; -inf outside the invariant."""
@@ -92,7 +93,7 @@ class ConditionedMixture(PlotsMarginals):
             prior + part.log_weights(rows, counts)
             for part, prior in zip(self.parts, self._log_priors, strict=True)
         ]
-        out = np.logaddexp.reduce(np.array(terms), axis=0) - self.log_normalizer(x)
+        out = elementwise.log_sum(np.array(terms), axis=0) - self.log_normalizer(x)
         return float(out[0]) if values.ndim == 1 else np.asarray(out)
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
@@ -114,7 +115,7 @@ class ConditionedMixture(PlotsMarginals):
     def _mixed(self, x: npt.ArrayLike, law: Callable[[Conditioned], JointLaw]) -> JointLaw:
         """Mix the parts' laws of some values, on the smallest box that contains them all."""
         log_weights = self._log_weights(x)
-        shares = np.exp(log_weights - np.logaddexp.reduce(log_weights))
+        shares = elementwise.exp(log_weights - elementwise.log_sum(log_weights))
         laws = [
             (law(part), share)
             for part, share in zip(self.parts, shares.tolist(), strict=True)
@@ -222,7 +223,7 @@ class ConditionedMixture(PlotsMarginals):
     @property
     def _log_priors(self) -> FloatArray:
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(np.array(self.weights)), dtype=np.float64)
+            return np.asarray(elementwise.log(np.array(self.weights)), dtype=np.float64)
 
     def _log_probability(self, part: Conditioned, counts: IntArray) -> float:
         """Log probability of a part's invariant; -inf if it never, or almost never, holds."""

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import UnsupportedError
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.noise.law import (
     Measure,
     More,
@@ -229,7 +229,7 @@ def _weights(sigma: float) -> tuple[npt.NDArray[np.int64], FloatArray]:
     reach = int(np.ceil(_REACH * sigma)) + 8
     values = np.arange(-reach, reach + 1, dtype=np.int64)
     with np.errstate(over="ignore", under="ignore"):
-        return values, np.exp(-0.5 * (values / sigma) ** 2)
+        return values, elementwise.exp(-0.5 * (values / sigma) ** 2)
 
 
 def _moments(steps: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.weights import SharedUnary, Unary
 from congenial.types import FloatArray, IntArray
@@ -116,7 +116,7 @@ def interior_tilts(rows: Rows, each: Unary) -> Iterator[FloatArray]:
     price = np.where(each.kind == laws.LAPLACE, 1.0 / each.scale, 0.0)
     price = np.append(price, price[laplace])
     bend = np.append(
-        np.where(each.kind == laws.GAUSSIAN, each.scale, np.inf) ** -2.0, np.zeros(laplace.size)
+        1.0 / np.where(each.kind == laws.GAUSSIAN, each.scale, np.inf) ** 2, np.zeros(laplace.size)
     )
     m, n = rows.shape[0], each.kind.size + laplace.size
     value = np.clip(np.zeros(n), low + 0.5, high - 0.5)
@@ -199,13 +199,13 @@ def _tilted(each: Unary, tilt: FloatArray) -> float:
     above = _log_geometric(tilt - rate, np.maximum(lo, 0.0), hi)
     # values neither tilted, measured nor bounded follow from the rest
     follows = (each.kind == laws.FLAT) & (tilt == 0.0) & np.isneginf(lo) & np.isposinf(hi)
-    total = np.where(follows, 0.0, np.logaddexp(below, above))
+    total = np.where(follows, 0.0, elementwise.log_add(below, above))
     gaussian = each.kind == laws.GAUSSIAN
     sigma = np.where(gaussian, each.scale, 1.0)
     peak = np.clip(tilt * sigma**2, lo, hi)
     # a sum of one mode is at most its largest term and its integral
     most = np.minimum(1.0 + sigma * np.sqrt(2.0 * np.pi), hi - lo + 1.0)
-    bell = peak * (tilt - 0.5 * peak / sigma**2) + np.log(most)
+    bell = peak * (tilt - 0.5 * peak / sigma**2) + elementwise.log(most)
     bell = np.minimum(bell, _log_narrow(tilt, sigma, lo, hi))
     own, moved = np.where(gaussian, bell, total), tilt * each.center
     return float((own + moved).sum() + _ROUNDING * (np.abs(own) + np.abs(moved)).sum())
@@ -218,13 +218,13 @@ def _log_narrow(tilt: FloatArray, sigma: FloatArray, lo: FloatArray, hi: FloatAr
     before is at most that of the first two, and falls by exp(-1 / sigma^2) a step.
     """
     mode = np.clip(np.rint(tilt * sigma**2), lo, hi)
-    steeper = np.exp(-(sigma**-2.0))
+    steeper = elementwise.exp(-1.0 / sigma**2)
     beside = np.zeros(mode.size)
     for way, end in ((1.0, hi), (-1.0, lo)):
-        first = np.exp(np.minimum(way * tilt - (way * mode + 0.5) / sigma**2, 0.0))
+        first = elementwise.exp(np.minimum(way * tilt - (way * mode + 0.5) / sigma**2, 0.0))
         with np.errstate(divide="ignore"):  # where sigma is large, this bounds nothing
             beside += np.where(mode == end, 0.0, first / (1.0 - first * steeper))
-    return np.asarray(mode * (tilt - 0.5 * mode / sigma**2) + np.log1p(beside))
+    return np.asarray(mode * (tilt - 0.5 * mode / sigma**2) + elementwise.log1p(beside))
 
 
 def _log_geometric(rate: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
@@ -232,7 +232,7 @@ def _log_geometric(rate: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArr
     with np.errstate(invalid="ignore", divide="ignore"):
         end = np.where(rate > 0.0, hi, lo)
         top = np.where(rate == 0.0, 0.0, rate * end)
-        falling = -np.log(-np.expm1(-np.abs(rate)))
-        out = top + np.minimum(falling, np.log(hi - lo + 1.0))
+        falling = -elementwise.log(-elementwise.expm1(-np.abs(rate)))
+        out = top + np.minimum(falling, elementwise.log(hi - lo + 1.0))
     out = np.where(np.isinf(end) & (rate != 0.0), np.inf, out)
     return np.asarray(np.where(lo > hi, -np.inf, out))

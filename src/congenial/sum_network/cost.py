@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from congenial.kernels.network.messages import MERGE
+from congenial.kernels.numerics import elementwise
 from congenial.sum_network.direct import split_directly
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT
@@ -55,7 +56,9 @@ def forest_cost(
     direct = width[network.left] * width[network.right]
     # wide tables go by transforms of the padded length, several of them
     padded = 2.0 * (width[network.left] + width[network.right])
-    work = np.where(direct > DIRECT_LIMIT, 60.0 * padded * np.log2(np.maximum(padded, 2.0)), direct)
+    work = np.where(
+        direct > DIRECT_LIMIT, 60.0 * padded * elementwise.log2(np.maximum(padded, 2.0)), direct
+    )
     work = np.where(merges, work, width)
     if not shared:
         used = network.slot_class[network.slot_class >= 0]

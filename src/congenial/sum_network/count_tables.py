@@ -16,7 +16,7 @@ from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import leaves, priors
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.network.records import LeafWeights
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.tables import SUM_UNITS, Tables, near_sums, plain_units
@@ -140,9 +140,9 @@ class _Filled(Messages):
 
     def lost(self, wider: _Filled) -> float:
         """Share of a wider filling's weight that is missing here."""
-        powers = (self.power - wider.power).astype(np.float64) * np.log(2.0)
-        here = powers + (self.log - wider.log) + np.log(self.total / wider.total)
-        return float(np.maximum(-np.expm1(here), 0.0).sum())
+        powers = (self.power - wider.power).astype(np.float64) * elementwise.log(2.0)
+        here = powers + (self.log - wider.log) + elementwise.log(self.total / wider.total)
+        return float(np.maximum(-elementwise.expm1(here), 0.0).sum())
 
 
 class _Own:
@@ -200,7 +200,7 @@ class _Own:
                 "the measurements contradict the prior so much that their probability underflows; "
                 "use another prior."
             )
-        filled.log_scale[:] = powers * np.log(2.0) + logs
+        filled.log_scale[:] = powers * elementwise.log(2.0) + logs
         return _Filled(**vars(filled), power=powers[at], log=logs[at], total=sums)
 
     def tables(self, place: Placement, filled: _Filled) -> Tables:

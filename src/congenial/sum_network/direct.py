@@ -9,7 +9,7 @@ import numpy as np
 
 from congenial.kernels.network import descend, differences
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.randomness import Enclosure, Randomness, around, is_below, precision
 from congenial.sum_network.network import Network
 from congenial.types import FloatArray, IntArray
@@ -65,7 +65,8 @@ def _like_sums(network: Network) -> IntArray:
     up = network.variable[network.left[found]]
     # a geometric variable has variance e / (e - 1)^2, e = exp(1 / scale)
     half = np.minimum(0.5 / unary.scale[up], 350.0)
-    return found[2.0 * unary.center[up] / (2.0 * np.sinh(half)) ** 2 > _WORTH]
+    twice_sinh = elementwise.expm1(half) - elementwise.expm1(-half)
+    return np.asarray(found[2.0 * unary.center[up] / twice_sinh**2 > _WORTH])
 
 
 def _only_at_zero(network: Network, candidates: IntArray) -> tuple[IntArray, IntArray]:

@@ -175,7 +175,7 @@ def draws_of_some(tables: Tables, nodes: IntArray) -> Tables | None:
     setter = np.concatenate((one, two, two))
     turn = np.int64(op.size + 1)
     key = np.concatenate((first[one], second[two], third[two])) * turn + setter
-    order = np.argsort(key)
+    order = np.argsort(key, kind="stable")
     key, setter = np.append(key[order], np.iinfo(np.int64).max), setter[order]
     needed = np.zeros(op.size, dtype=np.bool_)
     front, before = nodes.astype(np.int64), np.full(nodes.size, op.size)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from congenial.kernels.network.messages import MERGE, UNARY, fill
 from congenial.kernels.network.records import Classes, TiltedWeights, Windows
+from congenial.kernels.numerics import elementwise
 from congenial.types import FloatArray
 
 # Number of multiplications above which transforms are faster.
@@ -71,9 +72,9 @@ def convolve_wide(
     done = relative < tolerance - _SCALING
     plain_done = done.copy()
     with np.errstate(divide="ignore", invalid="ignore"):
-        log_out = np.where(done, np.log(plain), -np.inf)
-        log_a = np.log(a)
-        log_b = log_a if b is a else np.log(b)
+        log_out = np.where(done, elementwise.log(plain), -np.inf)
+        log_a = elementwise.log(a)
+        log_b = log_a if b is a else elementwise.log(b)
     s = np.arange(first, first + width, dtype=np.float64)
     for end in (0, -1):
         for _ in range(_MOST_TILTS):
@@ -89,7 +90,7 @@ def convolve_wide(
             fresh = (bound < tolerance - _SCALING) & ~done
             if fresh.sum() < _LEAST_GAIN * width:
                 break
-            log_out[fresh] = np.log(got[fresh]) - tilt * s[fresh] + top_a + top_b
+            log_out[fresh] = elementwise.log(got[fresh]) - tilt * s[fresh] + top_a + top_b
             relative[fresh] = bound[fresh]
             done |= fresh
     # the bound of a transform grows with the root of its size: with 1e5 counts it is near the limit
@@ -97,11 +98,11 @@ def convolve_wide(
         return convolve_wide(a, b, first, width, tolerance=10.0 * TOLERANCE)
     for begin, end in _runs(~done):
         with np.errstate(divide="ignore"):
-            log_out[begin:end] = np.log(_term_by_term(a, b, first + begin, end - begin))
+            log_out[begin:end] = elementwise.log(_term_by_term(a, b, first + begin, end - begin))
         relative[begin:end] = tolerance - _SCALING
     log_top = float(log_out.max())
-    top = float(np.exp(log_top))
-    table = np.where(plain_done, plain / top, np.exp(log_out - log_top))
+    top = float(elementwise.exp(log_top))
+    table = np.where(plain_done, plain / top, elementwise.exp(log_out - log_top))
     return table, (relative + _SCALING) * table, top
 
 
@@ -158,19 +159,22 @@ class _Transform:
     def __init__(self, a: FloatArray, b: FloatArray, first: int, width: int) -> None:
         # aliased entries of the cyclic product lie outside the wanted range
         least = max(a.size + b.size - first, first + width, a.size, b.size)
-        self.size = 1 << int(np.ceil(np.log2(least)))
+        self.size = int(elementwise.power_of_two_above(least))
         self.wanted = slice(first, first + width)
 
     def product(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
         """Return the wanted range of a * b and the bound on the error of its entries."""
         of_a = np.fft.rfft(a, self.size)
         of_b = of_a if b is a else np.fft.rfft(b, self.size)
-        spectrum = of_a * of_b
+        # real and imaginary parts apart: numpy's complex products differ between processors
+        spectrum = np.empty_like(of_a)
+        spectrum.real = of_a.real * of_b.real - of_a.imag * of_b.imag
+        spectrum.imag = of_a.real * of_b.imag + of_a.imag * of_b.real
         out = np.fft.irfft(spectrum, self.size)
-        unit = 7.0 * np.log2(self.size) * 2.0**-53
-        # not `linalg.norm`, whose threads wait for each other on a busy machine
-        norm_a, norm_b, back = (np.sqrt(np.einsum("i,i", x, x)) for x in (a, b, out))
-        norms = 2.0 * norm_a * norm_b + min(back, 2.0 * np.abs(spectrum).sum() / self.size)
+        unit = 7.0 * elementwise.log2(self.size) * 2.0**-53
+        sizes = np.sqrt(spectrum.real**2 + spectrum.imag**2)
+        norm_a, norm_b, back = (np.sqrt((x * x).sum()) for x in (a, b, out))
+        norms = 2.0 * norm_a * norm_b + min(back, 2.0 * sizes.sum() / self.size)
         return out[self.wanted], 1.001 * unit * float(norms)
 
 
@@ -178,7 +182,7 @@ def _tilted(log_table: FloatArray, tilt: float) -> tuple[FloatArray, float]:
     """Return a table tilted, divided by its largest entry, and the logarithm of that."""
     tilted = log_table + tilt * np.arange(log_table.size)
     top = tilted.max()
-    return np.exp(tilted - top), top
+    return elementwise.exp(tilted - top), top
 
 
 def _slope(log_out: FloatArray, done: npt.NDArray[np.bool_], end: int) -> float:

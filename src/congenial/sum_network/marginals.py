@@ -14,6 +14,7 @@ from congenial.kernels.network import marginals as kernels
 from congenial.kernels.network.messages import PRODUCT
 from congenial.kernels.network.records import Slots
 from congenial.kernels.network.twins import pair
+from congenial.kernels.numerics import elementwise
 from congenial.sum_network.fourier import DIRECT_LIMIT
 from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
@@ -121,7 +122,7 @@ def _transforms_pay(tables: Tables, tree: Tree, different: _Different) -> bool:
     starts, counts = different.begins[parents], counts[parents]
     own, widest = hi[parents], np.maximum.reduceat(hi, starts)
     # a sum is taken apart by one convolution for each halving of like parts, two for other parts
-    sums = 2.0 * (counts - 1) + np.add.reduceat(np.log2(different.times), starts)
+    sums = 2.0 * (counts - 1) + np.add.reduceat(elementwise.log2(different.times), starts)
     each = _PER_PRODUCT * float(sums @ (2.0 * own * widest)) + _PER_NODE * len(tree)
     entries = float((counts + 1.0) @ (2.5 * (own + widest)))
     fixed = _PER_LAW * different.of.size + _PER_LEVEL * tree.depth
@@ -184,13 +185,13 @@ def _lengths(tables: Tables, different: _Different) -> IntArray:
         steepest = _STEEPEST / values[-1]
         exponents = np.geomspace(min(least, steepest), min(most, steepest), _EXPONENTS)
         growth = np.cosh(exponents[:, None] * values)
-        logs = np.array([np.log(growth[:, : whole.size] @ whole) for whole in wholes])
+        logs = np.array([elementwise.log(growth[:, : whole.size] @ whole) for whole in wholes])
         joint = np.add.reduceat(times[:, None] * logs[place], starts)
-        spans = ((joint - np.log(0.5 * _BEYOND)) / exponents).min(axis=1)
+        spans = ((joint - elementwise.log(0.5 * _BEYOND)) / exponents).min(axis=1)
     widest, own = np.maximum.reduceat(hi[members], starts), hi[members[parents]]
     # a period is longer than a window, too
     least = np.maximum(own + widest + spans, 2.0 * np.maximum(own, widest)) + 16.0
-    power = 2.0 ** np.ceil(np.log2(least))
+    power = elementwise.power_of_two_above(least)
     # multiples of 5 and 3 are transformed as fast
     out[parents] = (
         np.select([least <= 0.625 * power, least <= 0.75 * power], [0.625, 0.75], 1.0) * power
@@ -258,7 +259,7 @@ class _Down:
         shown, total = 2.0 * own.sum(axis=1) - own[:, 0], around[:, 0]
         mean = np.concatenate([_mean_size(siblings[at], size) for at in family])
         number = np.array([different.times[at].sum() for at in laws], dtype=np.float64)
-        unit = 7.0 * np.log2(size) * _UNIT
+        unit = 7.0 * elementwise.log2(size) * _UNIT
         off_by = rows.off_by[owner] * np.minimum(shown[owner] * mean, 1.0)
         off_by += unit * (2.0 * number[owner] + 2.0) * _mean_size(spectra, size)
         off_by += unit * (_mean_size(around, size)[owner] + total[owner] * mean)
@@ -387,7 +388,7 @@ def _correlate(outside: FloatArray, table: FloatArray) -> FloatArray:
     """Return sum over s of outside[s] * table[s - l], l from -(len(table) - 1)."""
     if outside.size * table.size <= DIRECT_LIMIT:
         return np.convolve(outside, table[::-1])
-    size = 1 << int(np.ceil(np.log2(outside.size + table.size)))
+    size = int(elementwise.power_of_two_above(outside.size + table.size))
     product = np.fft.rfft(outside, size) * np.fft.rfft(table[::-1], size)
     full = np.fft.irfft(product, size)[: outside.size + table.size - 1]
     return np.maximum(full, 0.0)

@@ -13,7 +13,7 @@ from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels.network import messages
 from congenial.kernels.network.messages import MERGE
 from congenial.kernels.network.records import Near, TiltedWeights
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
 from congenial.sum_network.freed import Freed
@@ -92,12 +92,12 @@ class Tables(DrawnTables):
         network = self.network
         total = 0.0
         for c in network.roots:
-            total += float(self.log_scale[c]) + float(np.log(self.of_class(c).sum()))
+            total += float(self.log_scale[c]) + float(elementwise.log(self.of_class(c).sum()))
         for c in network.fixed:
             at = self.of_class(c)[-self.lo[c]]
             if at <= 0.0:
                 raise InfeasibleError(INFEASIBLE)
-            total += float(self.log_scale[c]) + float(np.log(at))
+            total += float(self.log_scale[c]) + float(elementwise.log(at))
         return total
 
 
@@ -124,7 +124,7 @@ def fill_noise(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> Ta
 
 def placed(sums: int) -> float:
     """Return the factor by which the union bound overstates the truncation error."""
-    return float(_PLACED * max(sums, 1) ** (1.0 / 6.0))
+    return float(_PLACED * elementwise.power(max(sums, 1), 1.0 / 6.0))
 
 
 def far_bounds(
@@ -137,7 +137,7 @@ def far_bounds(
     """
     unary, code = weights.unary, weights.code
     scale = np.where(np.isfinite(unary.scale), unary.scale, np.inf)
-    nats = _NEAR * (np.log(4.0 * forest.n + 4.0) - np.log(cut))
+    nats = _NEAR * (elementwise.log(4.0 * forest.n + 4.0) - elementwise.log(cut))
     most = 4.0 ** max(attempt - 1, 0) * (256.0 * scale + 256.0)
     gaps = (unary.center - unary.lo, unary.hi - unary.center)
     lie_away = [np.isfinite(gap) & (gap > np.minimum(nats * scale, most)) for gap in gaps]
@@ -224,8 +224,8 @@ def _widen_until_certified(
                 )
             return tables
         # a fifth wider, windows lose 100 to 1000 times less
-        decades = np.log10(max(cut / wanted, 1.0))
-        generous, last = generous * 1.2 ** min(max(1.0, decades / 2.4), 3.0), cut
+        decades = elementwise.log10(max(cut / wanted, 1.0))
+        generous, last = generous * elementwise.power(1.2, min(max(1.0, decades / 2.4), 3.0)), cut
     raise NumericalError(_MISSED)
 
 
@@ -307,5 +307,5 @@ def _fill_tables(network: Network, into: Messages) -> dict[int, FloatArray]:
         into.of_class(c)[:] = out
         errors[c] = off_by * top
         into.factor[c] = top
-        log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
+        log_scale[c] = log_scale[a] + log_scale[b] + elementwise.log(top)
     return errors

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.network import consing, sharing
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.kernels.numerics.trees import compact, read_only
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
@@ -74,13 +74,13 @@ class PartMessage:
         (kind,), (center,), (inverse,) = weight.kind, weight.center, weight.inverse
         size = np.abs(y - center)
         with np.errstate(divide="ignore"):
-            log = np.log(self.table) + tilt * y
+            log = elementwise.log(self.table) + tilt * y
         if kind != laws.FLAT:
             log -= inverse * (size**2 if kind == laws.GAUSSIAN else size)
         log[(y < weight.lo[0]) | (y > weight.hi[0])] = -np.inf
         if not np.isfinite(log.max()):
             return None
-        law = np.exp(log - log.max())
+        law = elementwise.exp(log - log.max())
         _, _, least, most, *_ = self.place
         open_below, open_above = self.lo > least, self.hi < most
         if max(law[0] * open_below, law[-1] * open_above) > _EDGE:

@@ -12,7 +12,7 @@ from congenial.kernels.network import messages, reaching, tilting
 from congenial.kernels.network import moments as unary_laws
 from congenial.kernels.network.records import Classes, Moments, Weights
 from congenial.kernels.network.spans import spans
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.network import Network
 from congenial.sum_network.weights import SharedUnary, Unary
@@ -189,7 +189,7 @@ def windows(
     count = network.ctype.size
     shape = network.ctype, network.left, network.right, network.sign
     mid_lo, mid_hi, out_var, out_lo, out_hi = surroundings(network, place)
-    reach = np.log(4.0 * network.choices + 4.0) - np.log(cut)
+    reach = elementwise.log(4.0 * network.choices + 4.0) - elementwise.log(cut)
     nats = np.full(count, reach) * generous
     below, above = np.empty(count), np.empty(count)
     own_var = np.maximum(place.var, 0.0)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementary, laws
 from congenial.kernels.numerics.compiling import njit
 
 # Largest distance of a move: doubles represent all integers up to it exactly.
@@ -94,7 +92,7 @@ def _move(u, at, by, kind, scale, center, lo, hi, first, second):
         size = abs(by[i])
         up = min(up, np.floor(above / size))
         down = min(down, np.floor(below / size))
-    level = _log_weight(0.0, u, at, by, kind, scale, center) + math.log(_uniform(first))
+    level = _log_weight(0.0, u, at, by, kind, scale, center) + elementary.log(_uniform(first))
     right = _reach(1.0, up, level, u, at, by, kind, scale, center)
     left = _reach(-1.0, down, level, u, at, by, kind, scale, center)
     t = np.int64(np.floor(_uniform(second) * (left + right + 1.0)) - left)

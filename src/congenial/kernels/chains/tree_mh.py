@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementary, laws
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.trees import add_up
 
@@ -32,9 +32,9 @@ def walk(words, shape, law, spread, limits, matrix, whole, thin, done, state, ou
             # two normal variables from two words (Box and Muller 1958)
             first = (float(words[t, j] >> np.uint64(11)) + 1.0) * 2.0**-53
             angle = float(words[t, j + 1] >> np.uint64(11)) * (2.0**-53 * 2.0 * np.pi)
-            radius = np.sqrt(-2.0 * np.log(first))
-            step[j] = radius * np.cos(angle)
-            step[j + 1] = radius * np.sin(angle)
+            radius = np.sqrt(-2.0 * elementary.log(first))
+            cos, sin = elementary.cos_sin(angle)
+            step[j], step[j + 1] = radius * cos, radius * sin
         proposed[:] = 0.0
         for j in range(m):
             move = step[j] * spread[j]
@@ -43,7 +43,7 @@ def walk(words, shape, law, spread, limits, matrix, whole, thin, done, state, ou
         if _inside(lo, hi, least, matrix, proposed):
             there = _log_density(kind, scales, proposed)
             uniform = (float(words[t, words.shape[1] - 1]) + 1.0) * 2.0**-64
-            if np.log(uniform) <= there - here:
+            if elementary.log(uniform) <= there - here:
                 state[:] = proposed
                 here = there
                 accepted += 1

@@ -10,11 +10,10 @@ probability that a draw leaves some window: the total variation of the truncatio
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from congenial.kernels.network.messages import MERGE, PRODUCT, widest
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import add_eight
 
@@ -49,7 +48,7 @@ def _tail(table, at, lost, place, n, step):
         if inner <= 0.0 or (edge <= TINY and inner <= edge):  # underflow: no information
             back *= 2
             continue
-        slope = math.log(inner / edge) / back
+        slope = elementary.log(inner / edge) / back
         # slopes of a log-concave function only fall from here to its mode
         if slope < rate:
             break
@@ -63,8 +62,8 @@ def _tail(table, at, lost, place, n, step):
         for k in range(1, n):
             mode = k if table[at + k] > table[at + mode] else mode
     if mode != end and table[at + mode] > 0.0:
-        rate = max(rate, math.log(table[at + mode] / edge) / abs(end - mode))
-    return edge, math.exp(-rate) * (1.0 + 1e-12)
+        rate = max(rate, elementary.log(table[at + mode] / edge) / abs(end - mode))
+    return edge, elementary.exp(-rate) * (1.0 + 1e-12)
 
 
 @njit(inner=True)

@@ -19,6 +19,7 @@ import math
 
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.binomial import BYTES, MORE, draw_more, fill_tables
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.ordering import in_order, insert, read_marks
@@ -54,7 +55,7 @@ def _composition_words(total, n):
     # one byte for each bucket, and one word if the byte does not decide
     counted = (0.125 + (0.057 if shift == 6 else 0.029)) * (places >> shift)
     if places <= _DENSE * size:
-        placed = counted - 6.05 * math.log1p(-share) * places / 64.0 + 120.0 * share
+        placed = counted - 6.05 * elementary.log1p(-share) * places / 64.0 + 120.0 * share
     else:
         placed = counted + size * (shift + 0.1) / 64.0
     fixing = (2.0 + 2.0 / (1.0 - share)) * math.sqrt(size)

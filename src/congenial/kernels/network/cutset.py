@@ -32,6 +32,7 @@ import numpy as np
 
 from congenial.kernels.network import tallies
 from congenial.kernels.network.messages import power_above
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 
 UNARY = 0
@@ -42,7 +43,7 @@ ENTER = 4
 SUM = 5
 CLOSE = 6
 
-_LOG_2 = math.log(2.0)
+_LOG_2 = 0.6931471805599453
 # Unit of doubles that are rounded, twice.
 _ROUNDED = 2.0**-52
 
@@ -230,10 +231,10 @@ def evaluate(
         for r in roots:
             mass = _mass(table[offset[r] + start[r] : offset[r] + stop[r]])
             rest = total + log_scale[r] * _LOG_2
-            total += math.log(mass) + log_scale[r] * _LOG_2
+            total += elementary.log(mass) + log_scale[r] * _LOG_2
         log_weight[b] = total
         if belief.shape[0]:
-            scale = math.exp(rest - reference)
+            scale = elementary.exp(rest - reference)
             for i in range(start[last], stop[last]):
                 belief[group[b], i] += scale * table[offset[last] + i]
 

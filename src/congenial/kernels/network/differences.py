@@ -20,6 +20,7 @@ import math
 
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.doubled import doubled_exp, doubled_log, over, plus, times
 from congenial.kernels.numerics.tape import below_word, word_at
@@ -110,7 +111,7 @@ def _rises(j, s, n, q, ql):
 def place_blocks(s, n, inverse):
     """Return (mode, d above it, d below it) of the weights for s >= 0."""
     q, ql = doubled_exp(-2.0 * inverse, 0.0)
-    a = -math.expm1(-2.0 * inverse)
+    a = -elementary.expm1(-2.0 * inverse)
     b = q * (2.0 * n + s) - (s + 2.0)
     c = q * n * (float(n) + s) - (s + 1.0)
     root = b * b + 4.0 * a * c
@@ -123,7 +124,7 @@ def place_blocks(s, n, inverse):
     # the curvature of log f at its mode
     m, gap = float(mode), n - 1.0
     bend = gap / ((m + n) * (m + 1.0)) + gap / ((m + s + n) * (m + s + 1.0))
-    first = np.int64(math.sqrt(2.0 * math.log(2.0) / bend)) + 1
+    first = np.int64(math.sqrt(2.0 * elementary.log(2.0) / bend)) + 1
     top, top_low = log_weight(mode, s, n, inverse)
     above, low = first, first
     for side in range(2):
@@ -151,7 +152,7 @@ def acceptance(log, i, top, nats):
     t, tl = top
     h, l = plus(h, l, -t, -tl)
     log_share = h + i * _LOG_TWO
-    share = math.exp(log_share)
+    share = elementary.exp(log_share)
     return share, share * _OFF * (1.0 + i + abs(log_share) + nats)
 
 

@@ -29,6 +29,7 @@ from congenial.kernels.network.messages import (
     widest,
 )
 from congenial.kernels.network.weights import fill_unary
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import convolve_plainly
 from congenial.kernels.numerics.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
@@ -80,12 +81,12 @@ def _weight_ratio(kind, inverse, center, tilt, end, step):
         # `center` is the number of variables
         k = abs(end)
         if step * end >= 0.0:
-            rise = math.log((k + center) / (k + 1.0)) - inverse + step * tilt
+            rise = elementary.log((k + center) / (k + 1.0)) - inverse + step * tilt
         else:
-            rise = math.log(k / (k + center - 1.0)) + inverse + step * tilt
+            rise = elementary.log(k / (k + center - 1.0)) + inverse + step * tilt
     else:
         rise = step * tilt
-    return max(math.exp(rise), _STEEPEST) * _TAIL
+    return max(elementary.exp(rise), _STEEPEST) * _TAIL
 
 
 @njit(inner=True)
@@ -128,7 +129,7 @@ def _end_ratio(table, at, n, step):
     inner = table[end - step * back]
     if back == 0 or not inner > 0.0:
         return 1.0
-    return (table[end] / inner) ** (1.0 / back)
+    return elementary.power(table[end] / inner, 1.0 / back)
 
 
 @njit(inner=True)
@@ -136,11 +137,11 @@ def _log_value(c, x, windows, table, tails):
     """Return the logarithm of the envelope of class c at x, which doubles may be too small for."""
     lo, hi, offset = windows
     if lo[c] <= x <= hi[c]:
-        return math.log(table[offset[c] + x - lo[c]])
+        return elementary.log(table[offset[c] + x - lo[c]])
     i, steps = (0, lo[c] - x) if x < lo[c] else (2, x - hi[c])
     if not tails[c, i] > 0.0:
         return -np.inf
-    return math.log(tails[c, i]) + steps * math.log(tails[c, i + 1])
+    return elementary.log(tails[c, i]) + steps * elementary.log(tails[c, i + 1])
 
 
 @njit(inner=True)
@@ -176,21 +177,24 @@ def _bound_product(c, classes, windows, table, factor, tails):
             ratio = max(last, end_ratio)
             if last < 1.0 and (t > 0 or ratio >= 1.0):
                 ratio = max(last, _LEAST) ** _TRIED[t]
-            bends[t] = math.log(max(ratio, _LEAST))
-        tops = np.full(len(_TRIED), math.log(table[offset[c] + (n - 1 if side == 1 else 0)]))
+            bends[t] = elementary.log(max(ratio, _LEAST))
+        tops = np.full(len(_TRIED), elementary.log(table[offset[c] + (n - 1 if side == 1 else 0)]))
         for k in range(1, most + 2):
             x = end + step * k
-            log = _log_value(a, x, windows, table, tails) - math.log(factor[c])
+            log = _log_value(a, x, windows, table, tails) - elementary.log(factor[c])
             log += _log_value(b, s * x, windows, table, tails)
             for t in range(len(_TRIED)):
                 tops[t] = max(tops[t], log - k * bends[t])
         best, lowest = 0, np.inf
         for t in range(len(_TRIED)):
-            ratio = math.exp(bends[t])
-            mass = tops[t] + bends[t] - math.log(1.0 - ratio) if ratio < 1.0 else np.inf
+            ratio = elementary.exp(bends[t])
+            mass = tops[t] + bends[t] - elementary.log(1.0 - ratio) if ratio < 1.0 else np.inf
             if mass < lowest:
                 best, lowest = t, mass
-        tails[c, i], tails[c, i + 1] = math.exp(tops[best]) * _FAR, math.exp(bends[best]) * _TAIL
+        tails[c, i], tails[c, i + 1] = (
+            elementary.exp(tops[best]) * _FAR,
+            elementary.exp(bends[best]) * _TAIL,
+        )
 
 
 @njit(inner=True)
@@ -238,7 +242,7 @@ def _beyond_both(wide, narrow, d, side, inside, windows, table, tails):
     """
     total, _ = _sum_and_top(narrow, d, side, windows, table, tails)
     _, top = _sum_and_top(wide, d, side, windows, table, tails)
-    return math.exp(math.log(total) + math.log(top) - inside * math.log(d))
+    return elementary.exp(elementary.log(total) + elementary.log(top) - inside * elementary.log(d))
 
 
 @njit(inner=True)
@@ -259,11 +263,17 @@ def _bound_crossing(e, f, c, d, side, windows, tails):
         if not joint < 1.0:
             return np.inf
         first = max(beyond, 0)
-        out = tails[e, j] * tails[f, i] * tails[f, i + 1] ** first * joint / (1.0 - joint)
+        out = (
+            tails[e, j]
+            * tails[f, i]
+            * elementary.power(tails[f, i + 1], first)
+            * joint
+            / (1.0 - joint)
+        )
     if beyond < 0:
         r = tails[e, j + 1]
         mass = tails[e, j] * r / (1.0 - r) if r < 1.0 else np.inf
-        out = (out + mass * _highest(f, tails)) * max(1.0, math.exp(beyond * math.log(d)))
+        out = (out + mass * _highest(f, tails)) * max(1.0, elementary.power(d, beyond))
     return out
 
 
@@ -289,7 +299,7 @@ def _bound_merge(c, falls, classes, windows, table, factor, tails, support_lo, s
         first = hi[a] - lo[a] >= hi[b] - lo[b] if max(ra, rb) < 1.0 else ra >= rb
         wide, narrow = (a, b) if first else (b, a)
         r, rest = (ra, rb) if first else (rb, ra)
-        least = max(_LEAST, r, rest**_KEPT if rest < 1.0 else rest * _RISING)
+        least = max(_LEAST, r, elementary.power(rest, _KEPT) if rest < 1.0 else rest * _RISING)
         d, inside = max(falls[side], least), lo[c] - lo[a] - lo[b]
         if side == 1:
             inside = hi[a] + hi[b] - hi[c]
@@ -298,7 +308,7 @@ def _bound_merge(c, falls, classes, windows, table, factor, tails, support_lo, s
         if max(ra, rb) > 0.0 and least < 1.0 and (d >= 1.0 or bound > _LOOSE * end * factor[c]):
             # the table may have a jump at its end, or end before its mode
             for t in range(2):
-                other = math.sqrt(least) if t == 0 else math.exp(-2.0 / (inside + 2.0))
+                other = math.sqrt(least) if t == 0 else elementary.exp(-2.0 / (inside + 2.0))
                 other = max(other, least)
                 found = _beyond_both(wide, narrow, other, side, inside, windows, table, tails)
                 if d >= 1.0 or found * other * (1.0 - d) < bound * d * (1.0 - other):
@@ -405,7 +415,7 @@ def _finish(c, terms, classes, windows, supports, posterior, table, factor, tail
     for j in range(len(_LOOKED)):
         x = _looked(c, windows, middle, spread, j)
         more = (x - offset[c] + lo[c] - middle[c]) ** 2 - least
-        weight = math.exp(-0.5 * more / max(outside[c], 1e-9))
+        weight = elementary.exp(-0.5 * more / max(outside[c], 1e-9))
         added += weight * (table[x] - before[j])
         total += weight * table[x]
     rise[c] = added / total

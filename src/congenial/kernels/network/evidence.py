@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 
 # Least likelihood, so that its logarithm is finite.
@@ -25,16 +24,21 @@ def _dot(p, t):
 @njit(inner=True)
 def _noise(d, inverse, gaussian):
     """Return the noise law at distance `d`, 1 at its mode."""
-    return math.exp(-inverse * (d * d if gaussian else d))
+    return elementary.exp(-inverse * (d * d if gaussian else d))
 
 
 @njit(inner=True)
 def _log_pmf(k, mean, r):
     # for large counts, the difference of two log-gamma values would lose its digits
-    ahead = (r - 1.0) * math.log(k + 0.5 * r) if k > _LARGE else 0.0
+    ahead = (r - 1.0) * elementary.log(k + 0.5 * r) if k > _LARGE else 0.0
     if k <= _LARGE:
-        ahead = math.lgamma(k + r) - math.lgamma(k + 1.0)
-    return ahead - math.lgamma(r) - k * math.log1p(r / mean) - r * math.log1p(mean / r)
+        ahead = elementary.log_gamma(k + r) - elementary.log_gamma(k + 1.0)
+    return (
+        ahead
+        - elementary.log_gamma(r)
+        - k * elementary.log1p(r / mean)
+        - r * elementary.log1p(mean / r)
+    )
 
 
 @njit(inner=True)
@@ -48,7 +52,7 @@ def _fill(p, first, mean, r):
     a = b * r
     top = int(max(0.0, (r - 1.0) * mean / r)) - first
     top = min(max(top, 0), p.size - 1)
-    p[top] = math.exp(_log_pmf(float(first + top), mean, r))
+    p[top] = elementary.exp(_log_pmf(float(first + top), mean, r))
     for i in range(top, p.size - 1):
         k = first + i
         p[i + 1] = p[i] * ((a + b * k) / (k + 1.0))
@@ -104,7 +108,7 @@ def family_curves(
                             one = p[low - first : high - first + 1]
                             own = _dot(one, law[low - y[v] + wide : high - y[v] + wide + 1])
                         whole = max((1.0 - q) * own + q * empty, _LEAST)
-                        log_own[v - start[g], h, j] = math.log(whole)
+                        log_own[v - start[g], h, j] = elementary.log(whole)
             begin = end
         for v in range(begins[g], begins[g + 1]):
             one, at = out[family[v]], log_own[number[v] - start[g]]

@@ -22,6 +22,7 @@ import math
 import numpy as np
 
 from congenial.kernels.network.family_sums import LARGEST_TAIL, fill_powers
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.doubled import doubled_exp, two_product, two_sum
 from congenial.kernels.numerics.tape import scaled
@@ -104,7 +105,7 @@ def lay_out(tables, member, begin, stop, tilt, rows, shares, laid):
             for i in range(width):
                 middle = i if table[zero + i] > table[zero + middle] else middle
             for i in range(width):
-                shares[at + i] = float(table[zero + i]) * math.exp(tilt * (i - middle))
+                shares[at + i] = float(table[zero + i]) * elementary.exp(tilt * (i - middle))
                 total += shares[at + i]
             scale = (_WHOLE - 2.0 * width) / total
             # more than the rounding errors of the exponents and the exponentials
@@ -132,8 +133,8 @@ def lay_out(tables, member, begin, stop, tilt, rows, shares, laid):
             if bound > 0.0:
                 fall += tilt if side == 0 else -tilt
                 away = float(-1 - middle if side == 0 else width - middle)
-                own = bound * scale * math.exp(min(tilt * away, _FAR))
-                fits &= fall > 0.0 and own < LARGEST_TAIL * -math.expm1(-fall)
+                own = bound * scale * elementary.exp(min(tilt * away, _FAR))
+                fits &= fall > 0.0 and own < LARGEST_TAIL * -elementary.expm1(-fall)
                 mine = max(mine, own)
         if float(top) < least * float(whole):
             best, least, most, edge = j, float(top) / float(whole), top, mine / float(top)
@@ -316,7 +317,9 @@ def _lifted(f, leaves):
 @njit()
 def mode_of(size, inverse, tilt):
     """Return the mode of a sum of geometric variables, or a value beside it."""
-    return np.int64((size - 1.0) * math.exp(tilt - inverse) / -math.expm1(tilt - inverse))
+    return np.int64(
+        (size - 1.0) * elementary.exp(tilt - inverse) / -elementary.expm1(tilt - inverse)
+    )
 
 
 @njit(inner=True)
@@ -420,7 +423,7 @@ def doubt_of(v, x, doubt, tables):
     if rounding[v] == 0.0:
         return 0.0
     entry = float(table[place[v] + x - first[v]])
-    more = factor[v] * math.exp(slope[v] * x - decay[v] * abs(x) - log_top[v])
+    more = factor[v] * elementary.exp(slope[v] * x - decay[v] * abs(x) - log_top[v])
     return (more + 1.0) / entry + rounding[v]
 
 
@@ -432,7 +435,7 @@ def cumulate_lifts(inverse, tilt, widest, powers, sums, shares):
     has the latter over the former.
     """
     top = fill_powers(inverse, tilt, powers[: widest + 1])
-    most, total = -math.expm1(-2.0 * inverse), 1.0
+    most, total = -elementary.expm1(-2.0 * inverse), 1.0
     for h in range(widest + 1):
         total += most * powers[h]
     unit = (_WHOLE_LIFTS - 2.0 * widest - 4.0) / total

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from congenial.kernels.network.weights import exponent, fill_unary
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import convolve_closely
 from congenial.kernels.numerics.doubled import doubled_exp, two_product
@@ -50,20 +51,20 @@ _UNIT = 2.0**-53
 def log_lifts(gap, inverse, tilt):
     """Return the log of the summed weights of a lift, times exp(tilt * gap) at its top."""
     rate = -(tilt + inverse)
-    most = -math.expm1(-2.0 * inverse)
+    most = -elementary.expm1(-2.0 * inverse)
     if rate < 0.0:
-        body = math.expm1(gap * rate) / math.expm1(rate)
-        return tilt * gap + math.log(most * body + math.exp(gap * rate))
+        body = elementary.expm1(gap * rate) / elementary.expm1(rate)
+        return tilt * gap + elementary.log(most * body + elementary.exp(gap * rate))
     body = float(gap)
     if rate > 0.0:
-        body = math.exp(-rate) * math.expm1(-gap * rate) / math.expm1(-rate)
-    return -inverse * gap + math.log(most * body + 1.0)
+        body = elementary.exp(-rate) * elementary.expm1(-gap * rate) / elementary.expm1(-rate)
+    return -inverse * gap + elementary.log(most * body + 1.0)
 
 
 @njit(inner=True)
 def _cumulant(gaps, counts, begin, stop, size, inverse, tilt):
     """Return the log of the summed weights of a family's sum above its least value."""
-    out = -size * math.log(-math.expm1(tilt - inverse))
+    out = -size * elementary.log(-elementary.expm1(tilt - inverse))
     for i in range(begin, stop):
         out += counts[i] * log_lifts(gaps[i], inverse, tilt)
     return out
@@ -74,11 +75,11 @@ def _lift_moments(gap, inverse, tilt):
     """Return mean and variance of a lift: 0, or a geometric law that is cut off, on 1 .. gap."""
     rate, c = tilt + inverse, float(gap)
     away = abs(rate)
-    most, far = -math.expm1(-2.0 * inverse), math.exp(-away * c)
+    most, far = -elementary.expm1(-2.0 * inverse), elementary.exp(-away * c)
     if away * c < _EVEN:
         body, mean, variance = c, 0.5 * (c + 1.0), (c * c - 1.0) / 12.0
     else:
-        near, whole = -math.expm1(-away), -math.expm1(-away * c)
+        near, whole = -elementary.expm1(-away), -elementary.expm1(-away * c)
         body = whole / near
         mean = 1.0 / near - c * far / whole
         variance = (1.0 - near) / (near * near) - c * c * far / (whole * whole)
@@ -87,7 +88,7 @@ def _lift_moments(gap, inverse, tilt):
         share = most * body / (most * body + far)
         mean = c + 1.0 - mean
     else:
-        share = most * body * (1.0 - -math.expm1(rate))
+        share = most * body * (1.0 - -elementary.expm1(rate))
         share /= share + 1.0
     return share * mean, share * (variance + (1.0 - share) * mean * mean)
 
@@ -95,7 +96,7 @@ def _lift_moments(gap, inverse, tilt):
 @njit(inner=True)
 def _moments(gaps, counts, begin, stop, size, inverse, tilt):
     """Return mean and variance of a family's sum above its least value; nan without a law."""
-    room = -math.expm1(tilt - inverse)
+    room = -elementary.expm1(tilt - inverse)
     if not room > 0.0:
         return np.nan, np.nan
     mean = size * (1.0 - room) / room
@@ -187,7 +188,7 @@ def _log_of(own, a, b, side, k, cut, most):
     if k == cut:
         return most
     x = own[a - 1 - k] if side == 0 else own[b + k]
-    return math.log(x) if x > 0.0 else -np.inf
+    return elementary.log(x) if x > 0.0 else -np.inf
 
 
 @njit(inner=True)
@@ -219,9 +220,9 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
         faint += own[i] * more if most < 2.0 * more else 0.0
         if most < 4.0 * more:
             if ends[0] > 0.0:
-                most = min(most, math.exp(min(lowest + ends[0] * (low + i), 0.0)))
+                most = min(most, elementary.exp(min(lowest + ends[0] * (low + i), 0.0)))
             if ends[2] > 0.0:
-                most = min(most, math.exp(min(highest - ends[2] * (low + i), 0.0)))
+                most = min(most, elementary.exp(min(highest - ends[2] * (low + i), 0.0)))
         own[i] *= most * above
         total += own[i]
         top = max(top, own[i])
@@ -229,7 +230,7 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
         return first, 0, 0.0, 0.0, 0.0, 0.0
     # ends are cut where something may lie beyond, so that a bound is needed anyway
     open_low, open_high = ends[0] > 0.0 and lo < first, ends[2] > 0.0 and hi >= first + size
-    least, a, b = top * math.exp(-_CUT), 0, width
+    least, a, b = top * elementary.exp(-_CUT), 0, width
     while open_low and own[a] < least:
         total -= own[a]
         a += 1
@@ -255,14 +256,14 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
         slow = 0.0
         for room in _ROOMS:
             if slow < _STEEP * fall:
-                slow, edge = fall, math.log(least) + room
+                slow, edge = fall, elementary.log(least) + room
                 for k in range(1, cut + 1):
                     slow = min(slow, (edge - _log_of(own, a, b, side, k, cut, most)) / k)
         fall, edge = max(slow, _SLOW * fall), -np.inf
         for k in range(cut + 1):
             edge = max(edge, _log_of(own, a, b, side, k, cut, most) + fall * k)
-        tail[2 * side], tail[2 * side + 1] = math.exp(edge + MARGIN) * scale, fall
-        if not tail[2 * side] < LARGEST_TAIL * -math.expm1(-fall):
+        tail[2 * side], tail[2 * side + 1] = elementary.exp(edge + MARGIN) * scale, fall
+        if not tail[2 * side] < LARGEST_TAIL * -elementary.expm1(-fall):
             return first, 0, 0.0, 0.0, 0.0, 0.0
     # at least 1, also where doubles are too small for a weight: each value is possible
     for i in range(b - a):
@@ -343,7 +344,7 @@ def fill_directly(
             last_inverse = inverse[f]
             top = fill_powers(last_inverse, base_tilt, powers)
         n = np.int64(placed[f, 1]) + 1
-        most = -math.expm1(-2.0 * inverse[f])
+        most = -elementary.expm1(-2.0 * inverse[f])
         units, side, width = 0.0, 0, 1
         lifts[0, 0] = 1.0
         for r in range(begins[f], begins[f + 1]):
@@ -372,11 +373,11 @@ def fill_directly(
             longer[:used] = table[:used]
             table = longer
         # by the family's own tilt, the sum beyond its end has at most exp(-depth) of all
-        by, whole = math.exp(tilt[f] - base_tilt), 0.0
+        by, whole = elementary.exp(tilt[f] - base_tilt), 0.0
         for y in range(n - 1, -1, -1):
             whole = whole * by + sums[y]
         ends[2] = placed[f, 3] + (tilt[f] - base_tilt)
-        ends[3] = math.log(whole) - depth + placed[f, 3] * placed[f, 1]
+        ends[3] = elementary.log(whole) - depth + placed[f, 3] * placed[f, 1]
         law = kind[f], own_inverse[f], own_tilt[f] - base_tilt, lo[f], hi[f]
         first, size, _, scale, log_top, _ = weigh(
             sums, 0.0, units, ends, base[f], n, law, own, table, used, tails[i]
@@ -405,32 +406,35 @@ def _fill_spectrum(f, families, size, turns, spectrum):
     """Fill the spectrum of one family, which is zero on entry."""
     begins, gaps, counts, _, inverses, tilts = families
     inverse, tilt, n = inverses[f], tilts[f], turns.shape[1]
-    g, rest = math.exp(tilt - inverse), -math.expm1(tilt - inverse)
-    most, rate = -math.expm1(-2.0 * inverse), abs(tilt + inverse)
+    g, rest = elementary.exp(tilt - inverse), -elementary.expm1(tilt - inverse)
+    most, rate = -elementary.expm1(-2.0 * inverse), abs(tilt + inverse)
     top = tilt + inverse >= 0.0
     # a lift has the generating function (constant + most * (...)) / whole, see the loop
     begin, stop = begins[f], begins[f + 1]
     part, constant, weight = np.empty((3, stop - begin + 1))
     for i in range(stop - begin):
         gap = gaps[begin + i]
-        least = math.exp(-gap * rate)
-        body = math.expm1(-gap * rate) / math.expm1(-rate) if rate > 0.0 else float(gap)
-        whole = most * body + least if top else most * body * math.exp(-rate) + 1.0
+        least = elementary.exp(-gap * rate)
+        body = elementary.expm1(-gap * rate) / elementary.expm1(-rate) if rate > 0.0 else float(gap)
+        whole = most * body + least if top else most * body * elementary.exp(-rate) + 1.0
         part[i], constant[i], weight[i] = least, (least if top else 1.0) / whole, most / whole
-    r = math.exp(rate if top else -rate)
-    more = math.expm1(rate if top else -rate)
+    r = elementary.exp(rate if top else -rate)
+    more = elementary.expm1(rate if top else -rate)
     sizes, errors, k = 1.0, 0.0, 1
     spectrum[0] = 1.0
     while k <= n // 2:
         # half of 1 - cos(t), t = 2 pi k / n
-        square = math.sin(math.pi * k / n) ** 2
-        x = 0.5 * size[f] * math.log1p(4.0 * g * square / (rest * rest))
+        _, half = elementary.cos_sin(math.pi * k / n)
+        square = half * half
+        x = 0.5 * size[f] * elementary.log1p(4.0 * g * square / (rest * rest))
         if x > _FAINT:
             break
         cos, sin = turns[0, k], turns[1, k]
-        angle = size[f] * math.atan2(g * sin, rest + 2.0 * g * square)
-        a, b = math.cos(angle) * math.exp(-x), math.sin(angle) * math.exp(-x)
-        error = 8.0 * x + 8.0 * abs(angle) + 8.0
+        angle = size[f] * elementary.atan(g * sin / (rest + 2.0 * g * square))
+        a, b = elementary.cos_sin(angle)
+        least = elementary.exp(-x)
+        a, b = a * least, b * least
+        error = 16.0 * x + 16.0 * abs(angle) + 8.0
         # z / (z - 1) for z = r exp(i t)
         low_re, low_im = more - 2.0 * r * square, r * sin
         norm = 1.0 / (low_re * low_re + low_im * low_im)
@@ -460,7 +464,7 @@ def _fill_spectrum(f, families, size, turns, spectrum):
         k += 1
     errors *= 2.0**-53
     if k <= n // 2:
-        errors += 2.0 * (n // 2 - k + 1) * math.exp(-_FAINT)
+        errors += 2.0 * (n // 2 - k + 1) * elementary.exp(-_FAINT)
     return sizes / n, errors / n
 
 
@@ -496,7 +500,7 @@ def fill_leaf(inverse, tilt, low, least, own, out, tail):
 def fill_lift(inverse, tilt, out):
     """Fill `out` with the weights of a lift, for a gap of out.size - 1, as `fill_directly` does."""
     gap = out.size - 1
-    powers, most = np.empty(gap + 1), -math.expm1(-2.0 * inverse)
+    powers, most = np.empty(gap + 1), -elementary.expm1(-2.0 * inverse)
     top = fill_powers(inverse, tilt, powers)
     for j in range(1, gap + 1):
         out[j] = most * powers[gap - j if top else j]
@@ -533,7 +537,7 @@ def weigh_one(mean, variance, decay, tilt, lo, hi):
     mode = min(max(mode, lo), hi)
     # points at distances that grow by one factor, on both sides of the mode
     least = _NEAR * min(deviation, 1.0 / decay if decay > 0.0 else deviation)
-    grow = (_REACH * deviation / least) ** (1.0 / (_POINTS - 1))
+    grow = elementary.power(_REACH * deviation / least, 1.0 / (_POINTS - 1))
     total = first = second = 0.0
     for side in (1.0, -1.0):
         away = least
@@ -543,7 +547,7 @@ def weigh_one(mean, variance, decay, tilt, lo, hi):
                 log = tilt * (x - mode) - decay * (abs(x) - abs(mode))
                 a, b = x - mean, mode - mean
                 log -= 0.5 * (a * a - b * b) / variance
-                weight = math.exp(log) * away
+                weight = elementary.exp(log) * away
                 total += weight
                 first += weight * (x - mode)
                 second += weight * (x - mode) * (x - mode)

@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, LAPLACE, log_ratio
 
 # Decays of tails are measured 30 nats below the mode.
-_JUDGED = math.exp(30.0)
+_JUDGED = 1e13
 # Weights above this are scaled down, so that they do not overflow.
 _LARGE = 1e150
 # Nats beyond which the exponential function may overflow.
@@ -26,7 +27,7 @@ def leaf_pole(kind, scale, b, hi):
     """Return the least tilt at which the weight cannot be normalised."""
     if kind == GAUSSIAN or hi < np.inf or b <= 0.0:
         return np.inf
-    return -math.log(b) + (0.0 if kind == FLAT else 1.0 / scale)
+    return -elementary.log(b) + (0.0 if kind == FLAT else 1.0 / scale)
 
 
 @njit(inner=True)
@@ -55,7 +56,7 @@ def _mode(kind, scale, center, lo, hi, a, b, base, tilt):
         above, step = at, 0.0
         while above < end:
             k = above + base
-            rise = math.log((a + b * k) / (k + 1.0)) + log_ratio(kind, inverse, center, above)
+            rise = elementary.log((a + b * k) / (k + 1.0)) + log_ratio(kind, inverse, center, above)
             if rise + tilt < 0.0 or step > _FARTHEST:
                 break
             at, step = above, 2.0 * step + 1.0
@@ -65,7 +66,9 @@ def _mode(kind, scale, center, lo, hi, a, b, base, tilt):
         while above - at > 1.0:
             middle = np.floor(0.5 * (at + above))
             k = middle + base
-            rise = math.log((a + b * k) / (k + 1.0)) + log_ratio(kind, inverse, center, middle)
+            rise = elementary.log((a + b * k) / (k + 1.0)) + log_ratio(
+                kind, inverse, center, middle
+            )
             if rise + tilt < 0.0:
                 above = middle
             else:
@@ -81,7 +84,7 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
     A decay is the slope of the log weight some nats below the mode; inf if the support ends before.
     Tails are cut `nats` below the mode. Far from it, sums go in strides of many values.
     """
-    forgotten = math.exp(nats)
+    forgotten = elementary.exp(nats)
     start = _mode(kind, scale, center, lo, hi, a, b, base, tilt)
     z, m1, m2, one = 1.0, 0.0, 0.0, 1.0
     # for each side: the decay, the last distance that was judged, and the fall there as a factor
@@ -89,8 +92,8 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
     far_lo = far_hi = 0.0
     drop_lo = drop_hi = 1.0
     # per step away from the centre, a Laplace law loses a constant, a Gaussian law ever more
-    more = math.exp(-1.0 / scale**2) if kind == GAUSSIAN else 1.0
-    spike = math.exp(zero)
+    more = elementary.exp(-1.0 / scale**2) if kind == GAUSSIAN else 1.0
+    spike = elementary.exp(zero)
     inverse = 0.5 / scale**2 if kind == GAUSSIAN else 1.0 / scale
     for side in range(2):
         up = side == 1
@@ -115,7 +118,7 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
                 k = k if up else k - 1.0
                 if step == 0.0:
                     rise = log_ratio(kind, inverse, center, u if up else u - 1.0)
-                    step = math.exp(min(way * (rise + tilt), _MANY_NATS))
+                    step = elementary.exp(min(way * (rise + tilt), _MANY_NATS))
                 ratio = (a + b * k) / (k + 1.0)
                 if k == 0.0:
                     ratio /= spike
@@ -127,10 +130,10 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
                 # the rise in the middle of the stride represents the whole stride
                 rise = log_ratio(kind, inverse, center, u + 0.5 * (way * stride - 1.0)) + tilt
                 k += 0.5 * (way * stride - 1.0)
-                rise = way * (rise + math.log((a + b * k) / (k + 1.0)))
-                ratio, step = math.exp(rise), 0.0
-                mass = w * stride * math.exp(0.5 * (stride + 1.0) * rise)
-                w *= math.exp(stride * rise)
+                rise = way * (rise + elementary.log((a + b * k) / (k + 1.0)))
+                ratio, step = elementary.exp(rise), 0.0
+                mass = w * stride * elementary.exp(0.5 * (stride + 1.0) * rise)
+                w *= elementary.exp(stride * rise)
                 d = way * (d + 0.5 * (stride + 1.0))
             u += way * stride
             best = max(best, w)
@@ -140,7 +143,7 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
             if drop <= _JUDGED and w * drop < best:
                 drop, far = best / w, abs(u - start)
                 if drop > _JUDGED:
-                    fall = max(-math.log(ratio), 1e-12)
+                    fall = max(-elementary.log(ratio), 1e-12)
             if w * forgotten < best:
                 break
             if w > _LARGE:
@@ -155,9 +158,9 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
     # a tail falls no faster than on the way to it, unless the support ends at once
     least = 2.0 * math.sqrt(var) + 1.0
     if start > lo and far_lo + mean > least:
-        fall_lo = min(fall_lo, math.log(drop_lo) / (far_lo + mean))
+        fall_lo = min(fall_lo, elementary.log(drop_lo) / (far_lo + mean))
     if start < hi and far_hi - mean > least:
-        fall_hi = min(fall_hi, math.log(drop_hi) / (far_hi - mean))
+        fall_hi = min(fall_hi, elementary.log(drop_hi) / (far_hi - mean))
     return start + mean, 0.0 if lo == hi else var, fall_lo, fall_hi
 
 

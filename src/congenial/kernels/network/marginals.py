@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from congenial.kernels.network.descend import LINK, ROOT
 from congenial.kernels.network.lacking import extent, lacking
 from congenial.kernels.network.messages import largest
 from congenial.kernels.network.workspace import grown
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import correlate
 
@@ -109,7 +108,7 @@ def digamma(x):
         x += 1.0
     s = 1.0 / (x * x)
     tail = s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s * (1 / 132)))))
-    return math.log(x) - 0.5 / x - tail - below
+    return elementary.log(x) - 0.5 / x - tail - below
 
 
 @njit()

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from congenial.kernels.network.family_sums import weigh_one
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.doubled import two_sum
 from congenial.kernels.numerics.laws import LAPLACE
@@ -36,7 +37,7 @@ def fill_factors(tilt, out):
     """Fill `out` with exp(tilt * i), times a constant such that the largest is 1."""
     last = out.size - 1 if tilt > 0.0 else 0
     for i in range(out.size):
-        out[i] = math.exp(tilt * (i - last)) if tilt != 0.0 else 1.0
+        out[i] = elementary.exp(tilt * (i - last)) if tilt != 0.0 else 1.0
 
 
 @njit(inner=True)
@@ -90,7 +91,7 @@ def beyond(tails, v, size, tilt, shift):
             log = tilt * (-1.0 if side == 0 else float(size)) - shift
             if log > _LARGEST:
                 return np.inf
-            out += bound * math.exp(log) / -math.expm1(-fall)
+            out += bound * elementary.exp(log) / -elementary.expm1(-fall)
     return out
 
 
@@ -176,14 +177,16 @@ def place_members(number, begins, rows, table, tails, base, owners, theta, grid,
             # such that exponentials are finite
             by = min(by, _NATS / longest)
             for j in range(longest):
-                grown[j] = factors[j] * math.exp(sign * by * j)
+                grown[j] = factors[j] * elementary.exp(sign * by * j)
             reach, most, known = 0.0, 0.0, tails_of(tails, member[a:b], side)
             for r in range(a, b):
                 total = 0.0
                 for j in range(size[r]):
                     total += float(table[place[r] + j]) * grown[j]
                 total += beyond(tails, member[r], size[r], tilt + sign * by, shift)
-                reach += times[r] * (math.log(total / own[r - a, 0]) - sign * by * own[r - a, 1])
+                reach += times[r] * (
+                    elementary.log(total / own[r - a, 0]) - sign * by * own[r - a, 1]
+                )
                 most += times[r] * (size[r] - 1)
             # the sum x lies beyond mean + sign * y with at most exp(reach - by * y)
             y = (reach + depth) / by

@@ -19,6 +19,7 @@ import numpy as np
 
 from congenial.kernels.network.spans import joint_rate
 from congenial.kernels.network.weights import fill_unary
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import convolve_closely, convolve_plainly
 
@@ -127,7 +128,7 @@ def fill(begin, end, classes, law, windows, table, factor, log_scale, plain):
         else:
             convolve_closely(*parts(c, classes, windows, table), out, 0, width, work)
         factor[c] = scale_down(out)
-        log_scale[c] = log_scale[left[c]] + log_scale[right[c]] + np.log(factor[c])
+        log_scale[c] = log_scale[left[c]] + log_scale[right[c]] + elementary.log(factor[c])
 
 
 @njit()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, GEOMETRIC_SUM
 
@@ -17,28 +18,28 @@ def _geometric_moments(rate: float, length: float) -> tuple[float, float, float]
         top = max(0.0, rate * length)
         s0 = s1 = s2 = 0.0
         for j in range(np.int64(length) + 1):
-            w = np.exp(rate * j - top)
+            w = elementary.exp(rate * j - top)
             s0 += w
             s1 += w * j
             s2 += w * j * j
-        return top + np.log(s0), s1 / s0, s2 / s0
+        return top + elementary.log(s0), s1 / s0, s2 / s0
     span = rate * length if length < np.inf else -np.inf
     if abs(span) < 0.02:  # nearly uniform
         mean = length * (0.5 + span / 12.0)
         var = length * (length + 2.0) / 12.0
-        return np.log(length + 1.0) + 0.5 * span, mean, var + mean * mean
+        return elementary.log(length + 1.0) + 0.5 * span, mean, var + mean * mean
     mirrored = rate > 0.0  # j -> length - j
     rate = -abs(rate)
-    gap = -np.expm1(rate)
-    q = np.exp(rate)
+    gap = -elementary.expm1(rate)
+    q = elementary.exp(rate)
     mean = q / gap
     var = q / (gap * gap)
-    log_sum = -np.log(gap)
+    log_sum = -elementary.log(gap)
     if abs(span) < 700.0:
         m = length + 1.0
-        tail = np.exp(rate * m)
-        keep = -np.expm1(rate * m)
-        log_sum += np.log(keep)
+        tail = elementary.exp(rate * m)
+        keep = -elementary.expm1(rate * m)
+        log_sum += elementary.log(keep)
         mean -= m * tail / keep
         var -= m * m * tail / (keep * keep)
     second = max(var, 1e-12) + mean * mean
@@ -65,9 +66,9 @@ def _gaussian_moments(
         step = max(1.0, np.floor(end / 48.0))
         # the weight at j is exp(up j - curve j^2 / 2); the middle represents its interval
         j = 0.5 * (step + 1.0)
-        w = step * np.exp(up * j - 0.5 * curve * j * j)
-        ratio = np.exp(step * (up - curve * (j + 0.5 * step)))
-        shrink = np.exp(-curve * step * step)
+        w = step * elementary.exp(up * j - 0.5 * curve * j * j)
+        ratio = elementary.exp(step * (up - curve * (j + 0.5 * step)))
+        shrink = elementary.exp(-curve * step * step)
         while j <= end:
             z += w
             m1 += w * j if side == 0 else -w * j
@@ -102,7 +103,7 @@ def unary_moments(
         return lo, 0.0
     if kind == GEOMETRIC_SUM:
         side = 1.0 if hi > 0.0 else -1.0
-        q = np.exp(side * tilt - 1.0 / scale)
+        q = elementary.exp(side * tilt - 1.0 / scale)
         return side * center * q / (1.0 - q), center * q / (1.0 - q) ** 2
     if kind == FLAT and lo == -np.inf and hi == np.inf:
         return 0.0, np.inf
@@ -124,7 +125,7 @@ def unary_moments(
     second_l = second_l + 2.0 * mean_l + 1.0
     mean_l += 1.0
     top = max(log_r, log_l)
-    wr, wl = np.exp(log_r - top), np.exp(log_l - top)
+    wr, wl = elementary.exp(log_r - top), elementary.exp(log_l - top)
     z = wr + wl
     mean = (wr * mean_r - wl * mean_l) / z
     second = (wr * second_r + wl * second_l) / z

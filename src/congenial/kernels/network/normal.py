@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 
 
@@ -50,7 +51,7 @@ def climb(
     n = above.size
     log_volume = 0.0
     dimension = 0
-    unit = np.log(2.0 * np.pi)
+    unit = elementary.log(2.0 * np.pi)
     precision[:] = weight
     widest[:] = 0.0
     rest[:] = 0.0
@@ -66,7 +67,7 @@ def climb(
                 dimension += members[k] - 1
                 log_volume += 0.5 * (members[k] - 1) * unit
                 if flat[k] == 0:
-                    log_volume -= 0.5 * np.log(spread)
+                    log_volume -= 0.5 * elementary.log(spread)
             v = owner[k]
             if v >= 0:
                 if members[k] == 0:
@@ -84,7 +85,7 @@ def climb(
             if p == 0.0:
                 return np.inf, dimension
             dimension += 1
-            log_volume += 0.5 * (unit - np.log(p))
+            log_volume += 0.5 * (unit - elementary.log(p))
             continue
         members[k] += 1
         if p == 0.0:
@@ -92,7 +93,7 @@ def climb(
             rest[k] += widest[k]
             widest[k] = np.inf
             continue
-        log_volume -= 0.5 * np.log(p)
+        log_volume -= 0.5 * elementary.log(p)
         variance = 1.0 / p
         if variance > widest[k]:
             rest[k] += widest[k]

@@ -14,6 +14,7 @@ import numpy as np
 
 from congenial.kernels.network.messages import PRODUCT, UNARY, multiply, parts, scale_down, widest
 from congenial.kernels.network.weights import fill_unary
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import convolve_plainly
 from congenial.kernels.numerics.laws import GAUSSIAN, LAPLACE
@@ -22,6 +23,7 @@ from congenial.kernels.numerics.laws import GAUSSIAN, LAPLACE
 _LARGE = 1e150
 # Exponents above this may overflow.
 _MANY_NATS = 700.0
+_PER_NAT = 1.4426950408889634
 # Larger rises of the noise's log weight count as this, so that products with weights up to `_LARGE`
 # and the prior's ratios, below 2^53, do not overflow. No weight is filled by such a rise.
 _STEEP = 300.0
@@ -36,11 +38,11 @@ def _law_ratios(kind, inverse, center, tilt, lo, way, out):
     if kind == GAUSSIAN:
         for i in range(out.size):
             step = -inverse * (2.0 * (float(lo + i) - center) + 1.0)
-            out[i] *= math.exp(min(way * (step + tilt), _STEEP))
+            out[i] *= elementary.exp(min(way * (step + tilt), _STEEP))
         return
     slope = inverse if kind == LAPLACE else 0.0
-    rises = math.exp(min(way * (tilt + slope), _STEEP))
-    falls = math.exp(min(way * (tilt - slope), _STEEP))
+    rises = elementary.exp(min(way * (tilt + slope), _STEEP))
+    falls = elementary.exp(min(way * (tilt - slope), _STEEP))
     mode = min(max(np.int64(math.ceil(center)) - lo, 0), out.size)
     for i in range(mode):
         out[i] *= rises
@@ -62,7 +64,9 @@ def _farthest(ratios):
         if e == best_e:
             higher = p > best
         else:
-            higher = math.log(p) - math.log(best) > (best_e - e) * math.log(_LARGE)
+            higher = elementary.log(p) - elementary.log(best) > (best_e - e) * elementary.log(
+                _LARGE
+            )
         if higher:
             best, best_e, at = p, e, i + 1
         if p > _LARGE:
@@ -71,7 +75,7 @@ def _farthest(ratios):
         elif p < 1.0 / _LARGE:
             p *= _LARGE
             e -= 1
-    return at, math.log(best) + best_e * math.log(_LARGE)
+    return at, elementary.log(best) + best_e * elementary.log(_LARGE)
 
 
 @njit(inner=True)
@@ -79,11 +83,13 @@ def _log_weight(kind, inverse, center, a, b, base, zero, tilt, u):
     """Return the log of a weight: the law's is 0 at its mode, the prior's at a count of 0."""
     d, k = abs(u - center), u + base
     law = inverse * d if kind == LAPLACE else inverse * d * d
-    prior = -math.lgamma(k + 1.0)
+    prior = -elementary.log_gamma(k + 1.0)
     if b > 0.0:
-        prior += math.lgamma(k + a / b) - math.lgamma(a / b) + k * math.log(b)
+        prior += (
+            elementary.log_gamma(k + a / b) - elementary.log_gamma(a / b) + k * elementary.log(b)
+        )
     else:
-        prior += k * math.log(a)
+        prior += k * elementary.log(a)
     if k == 0.0:
         prior += zero
     return prior - law + tilt * u
@@ -112,7 +118,7 @@ def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
     for i in range(at, n - 1):
         w *= ratio
         if empty and i == 0:
-            w *= math.exp(-zero)
+            w *= elementary.exp(-zero)
         ratio = out[i + 1]
         out[i + 1] = w
     # the ratios of the way down are computed directly: inverses would be rounded once more
@@ -127,7 +133,7 @@ def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
         ratios[i] = w
     if empty and at > 0:
         # for a large `zero`, the product would be 0 times infinity
-        out[0] = out[0] * math.exp(zero) if zero < _MANY_NATS else math.exp(zero - rise)
+        out[0] = out[0] * elementary.exp(zero) if zero < _MANY_NATS else elementary.exp(zero - rise)
     u = float(lo + at)
     return _log_weight(kind, inverse, center, a, b, base, zero, tilt, u)
 
@@ -161,5 +167,9 @@ def fill(begin, end, classes, law, windows, table, factor, powers, logs):
         else:
             convolve_plainly(*parts(c, classes, windows, table), out, 0, width, work)
         factor[c] = scale_down(out)
-        powers[c] = powers[left[c]] + powers[right[c]] + np.int64(np.rint(math.log2(factor[c])))
+        powers[c] = (
+            powers[left[c]]
+            + powers[right[c]]
+            + np.int64(np.rint(elementary.log(factor[c]) * _PER_NAT))
+        )
         logs[c] = logs[left[c]] + logs[right[c]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 
 
@@ -24,7 +25,7 @@ def _rate_function(x, var, rate):
     half = 0.5 * var * rate
     whole = half + np.sqrt(half * half + x * x)
     t = rate * x / whole
-    return x * t + half * rate * np.log(2.0 * half / whole), t
+    return x * t + half * rate * elementary.log(2.0 * half / whole), t
 
 
 @njit(inner=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from congenial.kernels.network.marginals import digamma
 from congenial.kernels.network.workspace import grown
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import convolve_plainly
 from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, log_ratio
@@ -109,7 +110,7 @@ def cut_off(values, begin, stop, nats, more, lowest, highest):
     top = 0.0
     for i in range(begin, stop):
         top = max(top, values[i])
-    low, high, least = begin, stop, top * math.exp(-nats)
+    low, high, least = begin, stop, top * elementary.exp(-nats)
     while low < high and values[low] < least:
         low += 1
     while high > low and values[high - 1] < least:
@@ -120,7 +121,12 @@ def cut_off(values, begin, stop, nats, more, lowest, highest):
 @njit(inner=True)
 def _log_leaf(kind, inverse, y, alpha, p, k):
     """Return the log weight of a leaf's count."""
-    log = math.lgamma(k + alpha) - math.lgamma(alpha) - math.lgamma(k + 1.0) + k * math.log(p)
+    log = (
+        elementary.log_gamma(k + alpha)
+        - elementary.log_gamma(alpha)
+        - elementary.log_gamma(k + 1.0)
+        + k * elementary.log(p)
+    )
     return log + _log_law(kind, inverse, y, k)
 
 
@@ -131,7 +137,7 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
     middle = mean if kind == FLAT else y
     far = nats + _BEYOND
     if kind == FLAT:
-        reach = far / -math.log(p) + mean
+        reach = far / -elementary.log(p) + mean
     else:
         reach = math.sqrt(far / inverse) if kind == GAUSSIAN else far / inverse
     lo = max(lowest, math.floor(min(middle, mean) - reach))
@@ -141,7 +147,7 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
     start = np.int64(min(max(math.floor(middle), lo), hi) - lo)
     out[start] = best = 1.0
     smaller = 0.0
-    rises, falls, least = math.exp(inverse), math.exp(-inverse), math.exp(-far)
+    rises, falls, least = elementary.exp(inverse), elementary.exp(-inverse), elementary.exp(-far)
     last = start
     for way in (1, -1):
         i, w, ends, left = start, out[start], False, more if way == -1 else 0
@@ -149,7 +155,7 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
             k = lo + float(i if way == 1 else i - 1)
             ratio = (alpha + k) / (k + 1.0) * p
             if kind == GAUSSIAN:
-                ratio *= math.exp(log_ratio(kind, inverse, y, k))
+                ratio *= elementary.exp(log_ratio(kind, inverse, y, k))
             elif kind != FLAT:
                 ratio *= falls if k >= y else rises
             if way == -1:
@@ -163,12 +169,12 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
                 for below in range(min(i, start), i + 1 if way == 1 else last + 1):
                     out[below] /= _LARGE
                 w, best = w / _LARGE, best / _LARGE
-                smaller += math.log(_LARGE)
+                smaller += elementary.log(_LARGE)
             if ratio < 1.0 and w < least * best and not ends:
                 # below a mode, weights may rise again towards the end: a count of 0 for alpha < 1
-                end = _log_leaf(kind, inverse, y, alpha, p, lo) + math.log1p(odds)
+                end = _log_leaf(kind, inverse, y, alpha, p, lo) + elementary.log1p(odds)
                 end -= _log_leaf(kind, inverse, y, alpha, p, lo + float(start)) + smaller
-                ends = way == -1 and alpha < 1.0 and end > math.log(best) - far
+                ends = way == -1 and alpha < 1.0 and end > elementary.log(best) - far
                 if not ends:
                     # `more` values are kept below the cut, so the walk goes on over them
                     left -= 1
@@ -183,7 +189,7 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
     for at in range(begin, stop):
         out[at - begin] = out[at] / top
     # weights are relative to the one at `start`, without the odds
-    log = _log_leaf(kind, inverse, y, alpha, p, lo + float(start)) + math.log(top) + smaller
+    log = _log_leaf(kind, inverse, y, alpha, p, lo + float(start)) + elementary.log(top) + smaller
     return out, np.int64(lo) + begin, stop - begin, log
 
 
@@ -191,33 +197,41 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
 def weights_of_sum(v, splits, first, log, slope):
     """Write the log weights of a family's sum from `first` on, and their slopes by one alpha."""
     count = splits.starts[v + 1] - splits.starts[v]
-    alpha, odds = splits.total[v] / count, math.log(splits.odds[v])
+    alpha, odds = splits.total[v] / count, elementary.log(splits.odds[v])
     term, rise, scale = np.empty(count + 1), np.zeros(count + 1), -np.inf
     k = float(first)
     for j in range(count + 1):
-        term[j] = math.lgamma(count + 1.0) - math.lgamma(j + 1.0) - math.lgamma(count - j + 1.0)
+        term[j] = (
+            elementary.log_gamma(count + 1.0)
+            - elementary.log_gamma(j + 1.0)
+            - elementary.log_gamma(count - j + 1.0)
+        )
         term[j] += (count - j) * odds
         if j > 0:
             a = j * alpha
-            term[j] += math.lgamma(k + a) - math.lgamma(a) - math.lgamma(k + 1.0)
+            term[j] += (
+                elementary.log_gamma(k + a)
+                - elementary.log_gamma(a)
+                - elementary.log_gamma(k + 1.0)
+            )
             rise[j] = digamma(k + a) - digamma(a) if first > 0 else 0.0
         elif first > 0:
             term[j] = -np.inf
         scale = max(scale, term[j])
     for j in range(count + 1):
-        term[j] = math.exp(term[j] - scale)
+        term[j] = elementary.exp(term[j] - scale)
     for i in range(log.size):
         total = by = 0.0
         for j in range(count + 1):
             total += term[j]
             by += term[j] * rise[j] * j
-        log[i], slope[i] = scale + math.log(total), by / (total * count)
+        log[i], slope[i] = scale + elementary.log(total), by / (total * count)
         if k == 0.0:
             term[0] = 0.0
         for j in range(1, count + 1):
             term[j] *= (k + j * alpha) / ((k + 1.0) * total)
             rise[j] += 1.0 / (k + j * alpha)
-        scale += math.log(total)
+        scale += elementary.log(total)
         k += 1.0
 
 
@@ -230,16 +244,24 @@ def own_weights(v, measured, splits, u, first, size, out):
     alpha, total = splits.alpha[v], splits.total[v]
     out = grown(out, size)
     k = float(first)
-    log = math.lgamma(total) + math.lgamma(k + 1.0) - math.lgamma(k + total)
-    slope = -math.log(splits.p[v])
+    log = (
+        elementary.log_gamma(total)
+        + elementary.log_gamma(k + 1.0)
+        - elementary.log_gamma(k + total)
+    )
+    slope = -elementary.log(splits.p[v])
     sums = np.empty(0)
     if splits.odds[v] > 0.0:
         sums = np.empty(size)
         weights_of_sum(v, splits, first, sums, np.empty(size))
         log = 0.0
     if u >= 0:
-        log += math.lgamma(k + alpha) - math.lgamma(alpha) - math.lgamma(k + 1.0)
-        slope += math.log(splits.p[u])
+        log += (
+            elementary.log_gamma(k + alpha)
+            - elementary.log_gamma(alpha)
+            - elementary.log_gamma(k + 1.0)
+        )
+        slope += elementary.log(splits.p[u])
     log += k * slope + _log_law(measured.kind[v], measured.inverse[v], measured.y[v], k)
     for i in range(size):
         out[i] = log
@@ -248,11 +270,11 @@ def own_weights(v, measured, splits, u, first, size, out):
             out[i] -= sums[i]
         else:
             ratio *= (k + 1.0) / (total + k)
-        log += slope + math.log(ratio)
+        log += slope + elementary.log(ratio)
         log += log_ratio(measured.kind[v], measured.inverse[v], measured.y[v], k)
         k += 1.0
     if u >= 0 and first == 0:
-        out[0] += math.log1p(splits.odds[u])
+        out[0] += elementary.log1p(splits.odds[u])
     return out
 
 
@@ -281,7 +303,7 @@ def _merge(v, n, measured, splits, nats, items, real, parts, used, work):
     items[n, FIRST], items[n, SIZE], items[n, PLACE] = first, size, used
     items[n, BELOW] = first > real[n, _LEAST_SUM]
     items[n, ABOVE] = first + size - 1 < real[n, _MOST_SUM]
-    real[n, LOG] += math.log(top)
+    real[n, LOG] += elementary.log(top)
     return parts, used + size, work
 
 
@@ -349,7 +371,7 @@ def _bases(v, measured, splits, messages, nats, grouped, items, real, parts):
 @njit(inner=True)
 def rate_of(c, measured, p):
     """Return p times the ratio of a one-sided leaf's weights of a count and the count below it."""
-    return p if measured.kind[c] == FLAT else p * math.exp(-measured.inverse[c])
+    return p if measured.kind[c] == FLAT else p * elementary.exp(-measured.inverse[c])
 
 
 @njit(inner=True)
@@ -395,7 +417,7 @@ def _moments(weights, at, size, tilt):
     for i in range(size):
         w = weights[at + i]
         if tilt != 0.0:
-            w *= math.exp(tilt * i)
+            w *= elementary.exp(tilt * i)
         total += w
         mean += w * i
         square += w * i * i
@@ -424,7 +446,7 @@ def place_family(v, measured, splits, messages, nats, items, real, parts):
             high = splits.p[v]
         else:
             low = splits.p[v]
-        to = splits.p[v] * math.exp(max(min(gap / variance, _LONGEST), -_LONGEST))
+        to = splits.p[v] * elementary.exp(max(min(gap / variance, _LONGEST), -_LONGEST))
         splits.p[v] = to if low < to < high else 0.5 * (low + high)
     return parts
 
@@ -463,11 +485,11 @@ def tilt_family(v, splits, messages, nats):
         top = -np.inf
         for i in range(messages.size[c]):
             w = table[messages.offset[c] + i]
-            top = max(top, math.log(w) + tilt * i if w > 0.0 else -np.inf)
+            top = max(top, elementary.log(w) + tilt * i if w > 0.0 else -np.inf)
         for i in range(messages.size[c]):
-            table[messages.offset[c] + i] *= math.exp(tilt * i - top)
+            table[messages.offset[c] + i] *= elementary.exp(tilt * i - top)
         log += top + tilt * messages.first[c]
-    splits.p[v] *= math.exp(tilt)
+    splits.p[v] *= elementary.exp(tilt)
     return log
 
 

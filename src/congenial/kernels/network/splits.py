@@ -15,7 +15,6 @@ those of leaves and of merged children are computed again. The benchmark row is 
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +52,7 @@ from congenial.kernels.network.split_families import (
     weights_of_sum,
 )
 from congenial.kernels.network.workspace import grown
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import correlate
 from congenial.kernels.numerics.laws import FLAT
@@ -113,12 +113,12 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
         top = -np.inf
         for i in range(low, high):
             x = parts[place + i]
-            own[i] = own[i] + math.log(x) if x > LEAST else -np.inf
+            own[i] = own[i] + elementary.log(x) if x > LEAST else -np.inf
             top = max(top, own[i])
         if top == -np.inf:
             return table
         for i in range(low, high):
-            own[i] = math.exp(own[i] - top)
+            own[i] = elementary.exp(own[i] - top)
         share = splits.slack[u] * splits.alpha[v] / splits.total[u] if u >= 0 else 0.0
         more = np.int64(share) + 2
         begin, stop, _ = cut_off(own, low, high, nats, more, low, high)
@@ -129,7 +129,7 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
         used += stop - begin
         logs[v] = real[count - 1, LOG] + tilted + top
         if u < 0:
-            logs[v] += math.log(own[begin:stop].sum())
+            logs[v] += elementary.log(own[begin:stop].sum())
     return table
 
 
@@ -139,7 +139,7 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
 
     Returns the laws, and an estimate of the probability that truncation removed, summed over laws.
     """
-    laws, used, lost, cut = np.empty(1024), 0, 0.0, math.exp(-nats)
+    laws, used, lost, cut = np.empty(1024), 0, 0.0, elementary.exp(-nats)
     parts, outer, own, work = np.empty(64), np.empty(64), np.empty(64), np.empty((4, 64))
     items, real = room_of_items(splits)
     table = messages.table
@@ -180,7 +180,7 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
                 if splits.starts[c] < splits.starts[c + 1]:
                     own = own_weights(c, measured, splits, v, item[FIRST], width, own)
                     for i in range(width):
-                        own[i] += math.log(max(outer[at + i], 1e-300))
+                        own[i] += elementary.log(max(outer[at + i], 1e-300))
                     _exponentials(own, width, table, messages.offset[c])
                 continue
             # outside weights matter only where the item's own law has probability
@@ -207,7 +207,7 @@ def _exponentials(logs, size, out, at):
     for i in range(size):
         top = max(top, logs[i])
     for i in range(size):
-        out[at + i] = math.exp(max(logs[i] - top, -700.0))
+        out[at + i] = elementary.exp(max(logs[i] - top, -700.0))
 
 
 @njit(inner=True)

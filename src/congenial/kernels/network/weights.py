@@ -6,10 +6,9 @@ Exponents and exponentials are taken in doubled precision, as unevaluated sums o
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.doubled import doubled_exp, times, two_product, two_sum
 from congenial.kernels.numerics.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
@@ -122,7 +121,12 @@ def _fill_geometric_sum(inverse, n, tilt, lo, out):
         p, off = _step(p, off, inverse_q, inverse_ql, k + 1.0, k + n)
         out[start + sign * i] = p * (1.0 + off)
     k = float(first + middle)
-    return math.lgamma(k + n) - math.lgamma(k + 1.0) - math.lgamma(n) + x * k
+    return (
+        elementary.log_gamma(k + n)
+        - elementary.log_gamma(k + 1.0)
+        - elementary.log_gamma(n)
+        + x * k
+    )
 
 
 @njit(inner=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.compiling import fused, njit
 
 # With unsigned indices numba does not check for negative ones, so loops vectorise.
 _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
@@ -21,14 +21,14 @@ _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
 _ABOVE = 2.0**12
 
 
-@njit(inner=True, fused=True)
+@njit(inner=True)
 def _eight_products(x, i, a0, a1, a2, a3, a4, a5, a6, a7):
     """Return the sums of four products each, a0 x[i + 7] + ... and a4 x[i + 3] + ... + a7 x[i]."""
-    one = (a0 * x[i + _U7] + a1 * x[i + _U6]) + (a2 * x[i + _U5] + a3 * x[i + _U4])
-    return one, (a4 * x[i + _U3] + a5 * x[i + _U2]) + (a6 * x[i + _U1] + a7 * x[i])
+    one = fused(a0, x[i + _U7], a1 * x[i + _U6]) + fused(a2, x[i + _U5], a3 * x[i + _U4])
+    return one, fused(a4, x[i + _U3], a5 * x[i + _U2]) + fused(a6, x[i + _U1], a7 * x[i])
 
 
-@njit(inner=True, fused=True)
+@njit(inner=True)
 def _add_eight_closely(rows, row, wide, at, out, place, begin, stop, low):
     """Do what `add_eight` does, and add its rounding errors to low[k].
 
@@ -48,7 +48,7 @@ def _add_eight_closely(rows, row, wide, at, out, place, begin, stop, low):
         out[place + k] = last
 
 
-@njit(inner=True, fused=True)
+@njit(inner=True)
 def add_eight(rows, row, wide, at, out, place, begin, stop):
     """Add rows[row] wide[at + k] + ... + rows[row + 7] wide[at + k - 7] to out[place + k].
 
@@ -88,7 +88,7 @@ def _lay_out(a, at_a, na, b, at_b, nb, first, n, work):
     return rows
 
 
-@njit(inner=True, fused=True)
+@njit(inner=True)
 def convolve_plainly(of_a, place_a, size_a, of_b, place_b, size_b, first, out, place, n, work):
     """Add terms eight at a time without compensation, in about half the time.
 
@@ -109,7 +109,7 @@ def convolve_plainly(of_a, place_a, size_a, of_b, place_b, size_b, first, out, p
         add_eight(row, i, wide, rows - i, out, at, begin, end)
 
 
-@njit(inner=True, fused=True)
+@njit(inner=True)
 def convolve_closely(of_a, place_a, size_a, of_b, place_b, size_b, first, out, place, n, work):
     """Add terms four at a time and then with compensation (Neumaier 1974).
 

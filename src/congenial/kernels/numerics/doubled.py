@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 
 _LN2_HIGH = 0.6931471805599453
@@ -91,7 +92,7 @@ def doubled_exp(x, xl):
 @njit(inner=True)
 def doubled_log(x, xl):
     """Return log(x + xl), x > 0, with an absolute error of 2^-93."""
-    y = math.log(x)
+    y = elementary.log(x)
     # one Newton step: log x = y + log(x exp(-y)), where x exp(-y) is nearly 1
     h, l = doubled_exp(-y, 0.0)
     h, l = times(h, l, x, xl)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 
 # Code of a law that has no weights here and whose conditional laws are therefore unknown.
@@ -47,12 +48,12 @@ def _whole_part(word, scale, slack):
     """Return floor(-scale log U) for a uniform U whose first 64 bits are `word`; -1 if undecided.
 
     U lies between word and word + 1, times 2^-64. The conversion, the logarithm and the product are
-    together off by less than ``2^-50 x + 2^-51 scale``, if the logarithm is within 2 ulp.
+    together off by less than ``2^-50 x + 2^-51 scale``, because the logarithm is within 2.1 ulp.
     """
     w = float(word)
     if w < 1.0:
         return -1.0
-    x = -scale * np.log((w + 1.0) * 2.0**-64)
+    x = -scale * elementary.log((w + 1.0) * 2.0**-64)
     off = slack * (x * 2.0**-50 + scale * 2.0**-51)
     low = np.floor(max(x - off, 0.0))
     return low if low == np.floor(x + off + slack * scale / w) else -1.0

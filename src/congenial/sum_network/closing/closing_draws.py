@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from congenial.errors import NumericalError
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.randomness import (
     Enclosure,
     Probability,
@@ -325,14 +325,20 @@ def _shares(of: ClosingDraws, closers: IntArray) -> FloatArray:
         tree = of.trees.get(number)
         if tree is None:
             one = of.weights.at(np.array([number]))
-            out *= np.exp(log_weight(int(one.kind[0]), float(one.scale[0]), x - one.center[0]))
+            out *= elementwise.exp(
+                log_weight(int(one.kind[0]), float(one.scale[0]), x - one.center[0])
+            )
             continue
         c = int(tree.network.slot_class[0])
         table, lo, hi = tree.of_class(c), int(tree.lo[c]), int(tree.hi[c])
         below, falling, above, rising = tree.tails[c].tolist()
         inside = table[np.clip(x - lo, 0, hi - lo)]
         steps = np.maximum(np.maximum(lo - x, x - hi), 0)
-        tail = np.where(x < lo, below * falling**steps, above * rising**steps)
+        tail = np.where(
+            x < lo,
+            below * elementwise.power(falling, steps),
+            above * elementwise.power(rising, steps),
+        )
         out *= np.where(steps > 0, tail, inside) / height(tree)
     return out
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from congenial.errors import InfeasibleError, UnsupportedError
 from congenial.kernels.network import cutset
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network.cost import bytes_text, work_text
 from congenial.sum_network.cutset.boxes import Box, place_box
 from congenial.sum_network.cutset.branches import Branches, compile_branches, log_weight
@@ -59,7 +59,7 @@ class Assignments:
     def log_total(self) -> float:
         """Log of the summed weights."""
         top = self.log_weight.max()
-        return float(top + np.log(np.exp(self.log_weight - top).sum()))
+        return float(top + elementwise.log(elementwise.exp(self.log_weight - top).sum()))
 
 
 def choose_cut(
@@ -69,7 +69,7 @@ def choose_cut(
     rows = [row for k, row in enumerate(system.rows) if k != tally]
     entries = np.array([v for row in rows for v in row], dtype=np.int64)
     touched = np.bincount(entries, minlength=system.size)
-    price = np.log2(np.maximum(box.hi - box.lo + 1, 1)) / np.maximum(touched - 1.0, 1.0)
+    price = elementwise.log2(np.maximum(box.hi - box.lo + 1, 1)) / np.maximum(touched - 1.0, 1.0)
     order = sorted((v for v in system.free if v not in first), key=lambda v: (-price[v], v))
     return (*first, *cycle_closers(rows, order))
 
@@ -139,7 +139,7 @@ def weigh(
             needed = 2.0 * budget
         else:
             beyond = log_bound(box, len(excluded(box, branches)))
-            needed = budget + beyond - found.log_total - np.log(_CUT)
+            needed = budget + beyond - found.log_total - elementwise.log(_CUT)
             if needed <= budget:
                 return found
         budget = needed + 1.0
@@ -152,7 +152,7 @@ def weigh(
 
 
 def _first_budget(system: SumSystem) -> float:
-    return float(40.0 + np.log(4.0 * system.size + 4.0))
+    return float(40.0 + elementwise.log(4.0 * system.size + 4.0))
 
 
 def too_costly() -> UnsupportedError:

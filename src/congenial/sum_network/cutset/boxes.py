@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from congenial.errors import UnsupportedError
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network.cutset.systems import Row, SumSystem, rows_touching
 from congenial.sum_network.weights import Unary
 from congenial.sum_network.windows import IMPROPER
@@ -51,13 +51,15 @@ class BoundedLaw:
     def log_moment(self, expo: FloatArray) -> FloatArray:
         """Bound log sum exp(expo) from above, `expo` (values, k) concave over the whole support."""
         top = expo.max(axis=0)
-        out = top + np.log(np.exp(expo - top).sum(axis=0))
+        out = top + elementwise.log(elementwise.exp(expo - top).sum(axis=0))
         for cut, edge, inner in zip(self.cut, (0, -1), (1, -2), strict=True):
             if cut:
                 step = expo[edge] - expo[inner]  # log ratio of later terms, no larger further out
                 safe = np.minimum(step, -1e-12)
-                beyond = np.where(step < 0, expo[edge] + safe - np.log(-np.expm1(safe)), np.inf)
-                out = np.logaddexp(out, beyond)
+                beyond = np.where(
+                    step < 0, expo[edge] + safe - elementwise.log(-elementwise.expm1(safe)), np.inf
+                )
+                out = elementwise.log_add(out, beyond)
         return np.asarray(out)
 
 
@@ -80,7 +82,7 @@ class Box:
     def log_multiplicity(self) -> float:
         """Log of the number of values of unmeasured variables beside given measured ones."""
         at = list(self.bounded)
-        return float(np.log(self.unary.hi[at] - self.unary.lo[at] + 1.0).sum())
+        return float(elementwise.log(self.unary.hi[at] - self.unary.lo[at] + 1.0).sum())
 
     @property
     def free(self) -> list[int]:
@@ -164,7 +166,7 @@ def _law(key: LawKey) -> BoundedLaw:
     u = np.arange(low, high + 1.0)
     log_w = -0.5 * (u / scale) ** 2 if kind == laws.GAUSSIAN else -np.abs(u) / scale
     top = float(log_w.max())
-    log_norm = top + float(np.log(np.exp(log_w - top).sum()))
+    log_norm = top + float(elementwise.log(elementwise.exp(log_w - top).sum()))
     return BoundedLaw(u, log_w - log_norm, (bool(low > lo), bool(high < hi)), log_norm)
 
 

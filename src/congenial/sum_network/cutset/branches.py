@@ -10,7 +10,7 @@ import numpy.typing as npt
 from congenial.kernels.network import cutset
 from congenial.kernels.network.records import BranchLinks, BranchState, BranchTables, TalliedWindows
 from congenial.kernels.network.tallies import FLOOR
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network.cutset.boxes import Box, Signed
 from congenial.sum_network.cutset.systems import Row, rows_touching
 from congenial.sum_network.cutset.table_list import Compiler
@@ -234,7 +234,7 @@ def _filled(
         if fill:
             # above the exact weights, of whose logarithms a few operations are rounded
             above = 1.0 + (8.0 - 8.0 * log_weights) * 2.0**-52
-            entries = np.maximum(np.exp(log_weights) * above, FLOOR)
+            entries = np.maximum(elementwise.exp(log_weights) * above, FLOOR)
             table[offset[t] : offset[t] + width[t]] = entries
     if fill:
         table[offset[op == cutset.POINT]] = 1.0

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from congenial.kernels.network import cutset, tallies
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.randomness import (
     Bits,
     Enclosure,
@@ -69,7 +69,7 @@ def prepare(found: Assignments) -> CutDraws:
     beyond = outside.log_bound(box, len(outside.excluded(box, branches)))
     logs = np.append(found.log_weight, beyond)
     top = float(logs.max())
-    shares = np.exp(logs - top)
+    shares = elementwise.exp(logs - top)
     unit = _LEFT * _WHOLE / float(shares.sum())
     integers = (shares * unit).astype(np.int64) + np.isfinite(logs)
     raised, doubt = _errors(found, top)

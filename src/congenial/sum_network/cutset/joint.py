@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from congenial.errors import ArgumentError
+from congenial.kernels.numerics import elementwise
 from congenial.sum_network.cutset.assignments import evaluate, weigh
 from congenial.sum_network.cutset.branches import compile_branches
 from congenial.sum_network.cutset.systems import SumSystem
@@ -65,7 +66,7 @@ def _joint_table(
     reference = float(found.log_weight.max())
     if last in cut:
         at = found.values[:, cut.index(last)] - windows[-1][0]
-        np.add.at(belief, (group, at), np.exp(found.log_weight - reference))
+        np.add.at(belief, (group, at), elementwise.exp(found.log_weight - reference))
     else:
         branches = compile_branches(system.rows, box, system.free, cut, last, tally=tally)
         scratch = np.empty(found.values.shape[0])

@@ -79,7 +79,7 @@ def lattice_of(system: SumSystem, unary: Unary, counted: BoolArray) -> Lattice |
     if len(system.rows) > _MOST_ROWS or max(entries, free.size) > _MOST_GIVEN:
         return None
     measured = unary.kind[free] != laws.FLAT
-    weight = np.where(measured, unary.scale[free], np.inf) ** -2.0
+    weight = 1.0 / np.where(measured, unary.scale[free], np.inf) ** 2
     # unmeasured variables count least
     weight = np.maximum(weight, 1e-6 * float(weight[measured].min(initial=1.0)))
     basis = integer_kernel(system.rows, free.tolist(), weight.tolist())

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from congenial.kernels.network import cutset
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.randomness import Randomness, choose, geometric, uniform_below
 from congenial.sum_network.cutset.boxes import NOTHING, BoundedLaw, Box, LawKey, Signed, law_key
 from congenial.sum_network.cutset.branches import Branches, log_weight
@@ -86,12 +86,12 @@ class _Tilted:
 
 def _integers(law: BoundedLaw, log: FloatArray) -> _Tilted:
     """Return integer weights, each at least exp(log) in one unit for all, also beyond the ends."""
-    inside = (np.exp(log - log.max()) * _UNITS).astype(np.int64) + 1
+    inside = (elementwise.exp(log - log.max()) * _UNITS).astype(np.int64) + 1
     weights, ratios = [0, *inside.tolist(), 0], [Fraction(0), Fraction(0)]
     for side, edge, inner in ((0, 0, 1), (1, -1, -2)):
         if law.cut[side]:
             # the logarithm is concave
-            ratio = Fraction(float(np.exp(log[edge] - log[inner]) * (1.0 + 2.0**-40)))
+            ratio = Fraction(float(elementwise.exp(log[edge] - log[inner]) * (1.0 + 2.0**-40)))
             ratios[side] = ratio
             weights[-side] = int(int(inside[edge]) * ratio / (1 - ratio)) + 1
     return _Tilted(int(law.u[0]), weights, (ratios[0], ratios[1]))
@@ -119,7 +119,8 @@ def log_bound(box: Box, events: int) -> float:
     if not events:
         return -math.inf
     spare = _SPARE + _SPARE_EACH * len(box.measured)
-    return box.log_within + box.log_multiplicity - box.budget + math.log(events) + spare
+    of_events = float(elementwise.log(events))
+    return box.log_within + box.log_multiplicity - box.budget + of_events + spare
 
 
 def propose(

@@ -12,6 +12,7 @@ from congenial.errors import NumericalError
 from congenial.kernels.network import envelopes as kernels
 from congenial.kernels.network.messages import PRODUCT
 from congenial.kernels.network.records import Enveloped, FilledTables, TiltedWeights
+from congenial.kernels.numerics import elementwise
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
 from congenial.sum_network.direct import split_directly
 from congenial.sum_network.filling import Compiled
@@ -172,7 +173,7 @@ def _widened(
         if network.received and rare > 0.5 * last:
             break  # it is the windows of messages that are too narrow
         last = rare
-        generous *= _WIDER + _FASTER * min(np.log10(rare / most), _MOST_DECADES)
+        generous *= _WIDER + _FASTER * min(elementwise.log10(rare / most), _MOST_DECADES)
     raise NumericalError(_NARROW)
 
 
@@ -206,7 +207,7 @@ def _sending(found: Envelopes, forest: SumForest, theta: FloatArray, place: Plac
 def in_steps(theta: FloatArray) -> FloatArray:
     """Round multipliers to multiples of one step, so that sums of them are exact."""
     most = max(_FEWEST_BITS, 2.0 * float(np.abs(theta).max(initial=0.0)))
-    step = 2.0 ** np.ceil(np.log2(most)) / _STEPS
+    step = elementwise.power_of_two_above(most) / _STEPS
     return np.asarray(np.rint(theta / step) * step)
 
 

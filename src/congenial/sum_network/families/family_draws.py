@@ -12,6 +12,7 @@ import numpy as np
 from congenial.errors import NumericalError
 from congenial.kernels.network import compositions, family_draws, member_sums
 from congenial.kernels.network import family_sums as kernels
+from congenial.kernels.numerics import elementwise
 from congenial.randomness import Bits, Randomness, is_below, product
 from congenial.sum_network import convolve_directly
 from congenial.sum_network.families import exact_arithmetic as exact
@@ -30,7 +31,7 @@ _SURE = 0.5
 # Relative error of a share from which on doubles are left.
 _ROUGH = 0.01
 # Share of a table's largest entry below which its ends do not matter.
-_NOTHING = math.exp(-80.0)
+_NOTHING = 1.8e-35
 
 
 def sample(sums: FamilySums, rows: int, rng: Randomness, *, first: int | None = None) -> IntArray:
@@ -168,7 +169,7 @@ def _share(sums: FamilySums, v: int, f: int, x: int) -> tuple[float, float]:
     # exact up to one rounding, since the terms are large and nearly cancel
     log = Fraction(doubt.slope[v]) * x - Fraction(doubt.decay[v]) * abs(x) - Fraction(doubt.top[v])
     entry = float(tables.table[tables.place[v] + x - tables.first[v]])
-    weight = float(doubt.unit[v]) * math.exp(log) / entry
+    weight = float(doubt.unit[v]) * elementwise.exp(log) / entry
     units = abs(float(log)) + 8.0
     if f < 0:
         return weight, units
@@ -199,7 +200,7 @@ def _sum_of_leaves(sums: FamilySums, f: int, x: int) -> tuple[float, float]:
     else:
         size = float(np.diff(sums.families.start)[f])
         # far beyond its mode, a negative binomial weight falls by at least half its last rate
-        reach = 4.0 * size / -math.expm1(tilt - inverse) + 100.0 / (inverse - tilt)
+        reach = 4.0 * size / -elementwise.expm1(tilt - inverse) + 100.0 / (inverse - tilt)
         rest = np.empty(max(y, int(reach)) + 1)
         kernels.fill_binomial(inverse, size, tilt, rest)
         whole = math.fsum(rest)

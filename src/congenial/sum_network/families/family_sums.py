@@ -6,7 +6,6 @@ Proof: `proofs/family-draws.md`. Benchmark row: `bounded`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import member_sums
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network import SharedUnary, SumForest
 from congenial.sum_network.families.equal_families import first_equal, ranges
 from congenial.sum_network.families.family_records import (
@@ -53,7 +52,8 @@ _STAGE = 7.0 * _UNIT
 # Nats: what lies beyond an end of a range has at most exp(-_DEPTH) of a law's probability. So it is
 # for both ends, which a transform adds to the range, and for tilted members, at most.
 _DEPTH = 46.0
-_BEYOND, _LOST = 2.0 * math.exp(kernels.MARGIN - _DEPTH), 2.0**-34
+# more than 2 exp(MARGIN - _DEPTH)
+_BEYOND, _LOST = 2.1062e-20, 2.0**-34
 # How often the tables of members are filled anew, for the tilt that their sum turns out to need.
 _TRIES = 4
 # Largest share of a table whose entries may be far too large.
@@ -463,9 +463,9 @@ class _Filling:
         low, falls, high, fall = self.tails[:, v].tolist()
         ends = [0.0] * 4
         if low > 0.0:
-            ends[:2] = falls, math.log(low / total) + falls
+            ends[:2] = falls, elementwise.log(low / total) + falls
         if high > 0.0:
-            ends[2:] = fall, math.log(high / total) + fall * size
+            ends[2:] = fall, elementwise.log(high / total) + fall * size
         one = np.zeros(1, dtype=np.int64)
         part = one, one + size
         args = np.array([f]), law[None, :], np.zeros(1), part, one + self.first[v], np.array([ends])
@@ -499,7 +499,7 @@ class _Filling:
         self, of: IntArray, n: int, rows: DistinctTables, tilt: FloatArray, longest: FloatArray
     ) -> tuple[npt.NDArray[np.complex128], FloatArray, FloatArray]:
         """Return the spectra of some families' sums, as `member_sums.finish` does."""
-        error, most = _STAGE * (math.log2(n) + 1.0), max(1, _AT_ONCE // n)
+        error, most = _STAGE * (elementwise.log2(n) + 1.0), max(1, _AT_ONCE // n)
         number = np.diff(rows.begins)[of]
         at = ranges(rows.begins[of], number)
         family = np.repeat(np.arange(of.size), number)
@@ -620,7 +620,7 @@ def _back(spectra: npt.NDArray[np.complex128], means: FloatArray) -> tuple[Float
     `means` has the mean size of each spectrum and the mean of its errors.
     """
     n = 2 * (spectra.shape[1] - 1)
-    stages = _STAGE * (math.log2(n) + 1.0)
+    stages = _STAGE * (elementwise.log2(n) + 1.0)
     return np.fft.irfft(spectra, n), means[:, 1] + stages * means[:, 0] + _BEYOND
 
 
@@ -631,10 +631,9 @@ def _on_grid(tilt: FloatArray | float) -> FloatArray:
 
 def _periods(span: FloatArray | np.float64) -> FloatArray:
     """Return the powers of two that are at least span + 2, and at least 64."""
-    return np.asarray(np.maximum(64.0, 2.0 ** np.ceil(np.log2(np.maximum(span, 1.0) + 2.0))))
+    return np.asarray(np.maximum(64.0, elementwise.power_of_two_above(np.maximum(span, 1.0) + 2.0)))
 
 
 def _turns(n: int) -> FloatArray:
     """Return cosines and sines of 2 pi i / n, shape (2, n)."""
-    angle = 2.0 * np.pi / n * np.arange(n)
-    return np.stack((np.cos(angle), np.sin(angle)))
+    return np.asarray(elementwise.cos_sin(2.0 * np.pi / n * np.arange(n)))
