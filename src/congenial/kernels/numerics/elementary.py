@@ -136,13 +136,13 @@ def _log_of(x, low):
     if tiny:
         x *= 2.0**54
     bits = np.float64(x).view(np.int64)
-    n = (bits >> 52) - (1076 if tiny else 1022)
+    n = float((bits >> 52) - (1076 if tiny else 1022))
     bits = (bits & 0xFFFFFFFFFFFFF) | (1022 << 52)
     # the knot next to it has a logarithm in the table; the rest is at most 1/256 of it
     knot = (bits + (1 << 44)) >> 45 << 45
     j = (knot >> 45) - (1022 << 7)
     if j < _DOUBLED:
-        n -= 1
+        n -= 1.0
     r = (np.int64(bits).view(np.float64) - np.int64(knot).view(np.float64)) * _INVERSE[j]
     more = fused(n, _LOG_2_LOW, _LOG_LOW[j])
     if low != 0.0:
