@@ -55,8 +55,6 @@ from congenial.plan.plan import Plan, bounds_by_node, exact_nodes
 from congenial.plan.sections import OWN_COLUMNS
 from congenial.types import BoolArray, FloatArray
 
-# Least share of a plan's delta that is reserved for the numerical error of a draw.
-KEPT = 0.01
 # Largest numerical error of a draw, in total variation, with which a release is made or accepted.
 ERROR_LIMIT = 1e-6
 
@@ -171,14 +169,18 @@ def choose_method(model: Model) -> Certified:
     return conditioned
 
 
-def build_model(plan: Plan, tree: Tree | Workload) -> Model:
-    """Calibrate the noise that a plan asks for on the nodes of a tree, or on queries."""
+def build_model(plan: Plan, tree: Tree | Workload, *, at_delta: float | None = None) -> Model:
+    """Calibrate the noise that a plan asks for on the nodes of a tree, or on queries.
+
+    For Gaussian noise, `at_delta` is the delta at which a certificate converts zCDP to epsilon. It
+    may be less than the plan's: earlier versions kept a part of delta for the error of a draw.
+    """
     _check_names(plan, tree)
     invariant = invariant_of(plan, tree)
     resolved = resolve_invariant(invariant, len(tree), tree)
     check_feasible(resolved, invariant, whole=True)
     if plan.privacy.delta is not None:
-        return _gaussian(plan, tree, invariant, resolved)
+        return _gaussian(plan, tree, invariant, resolved, at_delta)
     split, scales = _calibrated(plan, tree, resolved, None)
     mechanism = Additive(find_law(plan.privacy.noise)(scales), tree)
     return Model(plan, tree, mechanism, invariant, resolved, split)
@@ -200,27 +202,25 @@ def invariant_of(plan: Plan, tree: Tree | Workload) -> Invariant:
 
 
 def _gaussian(
-    plan: Plan, tree: Tree | Workload, invariant: Invariant, resolved: ResolvedInvariant
+    plan: Plan,
+    tree: Tree | Workload,
+    invariant: Invariant,
+    resolved: ResolvedInvariant,
+    at_delta: float | None,
 ) -> Model:
-    """Model with zCDP noise; a part of delta is reserved for a draw's numerical error."""
+    """Model with zCDP noise; a part of delta is kept for a draw's numerical error, if it has one."""
     epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
-    kept = KEPT * delta
-    if plan.method.name == "conditioning":
-        from congenial.sum_network import ERROR_LIMIT
-
-        limit = 1.2 * with_sampler_error(epsilon, 0.0, ERROR_LIMIT)
-        # most draws are far below their limit, so a smaller delta is not refused yet
-        kept = max(kept, limit) if limit <= 0.5 * delta else kept
+    of_noise = delta if at_delta is None else min(at_delta, delta)
     while True:
-        split, scales = _calibrated(plan, tree, resolved, delta - kept)
+        split, scales = _calibrated(plan, tree, resolved, of_noise)
         mechanism = Additive(find_law(plan.privacy.noise)(scales), tree)
         _check_width(plan, mechanism)
         error = mechanism.noise.sampling_error(scales)
         owed = with_sampler_error(epsilon, 0.0, error)
-        if owed <= kept:
-            return Model(plan, tree, mechanism, invariant, resolved, split, delta - kept)
-        kept = 1.2 * owed  # wider noise has a little more error
-        if kept > 0.5 * delta:
+        if owed <= delta - of_noise:
+            return Model(plan, tree, mechanism, invariant, resolved, split, of_noise)
+        of_noise = delta - 1.2 * owed  # wider noise has a little more error
+        if of_noise < 0.5 * delta:
             raise PrivacyError(
                 f"privacy.delta is {delta:g}, and the numerical error of {len(tree)} draws of "
                 f"noise alone takes {owed:.2g} of it; ask for a delta of at least {3 * owed:.1g}."

@@ -280,7 +280,7 @@ class Release:
     def model(self) -> Model:
         """The noise and the invariant of the release, worked out from its plan and nodes."""
         self._check_whole("the model of the noise")
-        return build_model(self.plan, self.domain)
+        return build_model(self.plan, self.domain, at_delta=self.certificate.guarantee.at_delta)
 
     @cached_property
     def mechanism(self) -> Certified:

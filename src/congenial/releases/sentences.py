@@ -539,8 +539,8 @@ def _compared(claim: Claim) -> tuple[str, ...]:
         return (f"no probability grows by more than a factor exp(epsilon){plus}; {parts}",)
     orders = "for the orders a = 2, 3, 4, …" if measure.whole_orders else "for each order a above 1"
     return (
-        "the noise has zero-concentrated differential privacy (zCDP), converted to epsilon at the "
-        f"part of delta that the numerical error leaves; {parts}",
+        "the noise has zero-concentrated differential privacy (zCDP), converted to epsilon at a "
+        f"delta of {measure.at_delta:.3g}; {parts}",
         "zCDP: the Rényi divergence of order a between the laws of the two releases is at most rho "
         f"times a, here {measure.rho:.6g} times a, {orders}.",
     )

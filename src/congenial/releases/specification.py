@@ -291,6 +291,11 @@ class Claim(Part, frozen=True):
     # The files of the project congenial with the proofs that the guarantee rests on.
     proofs: tuple[str, ...]
 
+    @property
+    def at_delta(self) -> float | None:
+        """The delta at which zCDP is converted to epsilon; None if the noise is pure."""
+        return self.measure.at_delta if isinstance(self.measure, ZeroConcentrated) else None
+
 
 class Simulation(Part, frozen=True):
     """Present if the release was drawn from a seed: it protects nobody."""

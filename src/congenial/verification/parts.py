@@ -251,7 +251,8 @@ class _Reading:
         conditioned = cut.plan.method.name == "conditioning"
         try:
             check_single(cut, top)
-            model = build_model(cut.plan, stand_in(top, cut))
+            at_delta = certificate.guarantee.at_delta
+            model = build_model(cut.plan, stand_in(top, cut), at_delta=at_delta)
             guarantee = claim(model, certificate.guarantee.numerical_error)
             specification = specified(model, guarantee, in_parts=conditioned)
             over = top_model(model, top)
