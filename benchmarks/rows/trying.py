@@ -2,8 +2,8 @@
 
 The first case is a plan of 200,000 leaves under 200 tracts and 10 counties, nonnegative, the total
 exact. `compare` draws by every method that fits it; `audit` tests the default one, and conditioning
-in the second case. Each command is a process of its own, whose processor time includes its start.
-The third case is the noise for a goal at Washington's blocks with 16 cells each, under the same
+in the second and third. Each command is a process of its own, whose processor time includes its start.
+The last case is the noise for a goal at Washington's blocks with 16 cells each, under the same
 bounds.
 """
 
@@ -32,7 +32,11 @@ ROUNDS = 3
 def cases(quick: bool) -> tuple[Case, ...]:
     """Return the cases of the commands, and that of calibration."""
     leaves = 2_000 if quick else 200_000
-    tried = (("", "posterior", COMMANDS), (", conditioning", "conditioning", ("audit",)))
+    tried = (
+        ("", "posterior", 1.0, COMMANDS),
+        (", conditioning", "conditioning", 1.0, ("audit",)),
+        (", conditioning, epsilon 0.1", "conditioning", 0.1, ("audit",)),
+    )
     return (
         *(
             Case(
@@ -40,9 +44,9 @@ def cases(quick: bool) -> tuple[Case, ...]:
                 f"{leaves:,} leaves{named}",
                 tuple(Measure(f"{name}, processor time", "s", COMMAND) for name in commands),
                 300.0,
-                partial(_commands, leaves, method, commands),
+                partial(_commands, leaves, method, epsilon, commands),
             )
-            for named, method, commands in tried
+            for named, method, epsilon, commands in tried
         ),
         Case(
             "trying",
@@ -54,13 +58,16 @@ def cases(quick: bool) -> tuple[Case, ...]:
     )
 
 
-def _commands(leaves: int, method: str, commands: tuple[str, ...]) -> Iterator[Seen]:
+def _commands(
+    leaves: int, method: str, epsilon: float, commands: tuple[str, ...]
+) -> Iterator[Seen]:
     command = [sys.executable, "-m", "congenial.cli"]
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         # in quick runs a county has one whole tract
         write_rows(place, leaves, county=max(1_000, leaves // 10))
-        (place / "plan.toml").write_text(TOPDOWN.replace("topdown", method))
+        plan = TOPDOWN.replace("topdown", method).replace("epsilon = 1.0", f"epsilon = {epsilon}")
+        (place / "plan.toml").write_text(plan)
         for name in commands:
             used = used_by([*command, name, str(place / "plan.toml")])
             memory = {"peak_MB": used.ru_maxrss / 1000.0}

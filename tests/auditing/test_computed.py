@@ -17,7 +17,7 @@ from congenial.auditing.pairs import (
     chosen_pairs,
 )
 from congenial.auditing.space import space_of
-from congenial.errors import ArgumentError, NumericalError
+from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from support.enumeration import enumerate_law, rows_of
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "audit" / "faults.py"
@@ -82,6 +82,28 @@ def large(factor=1.0, groups=5, leaves=60):
     mandates = cg.consistent(tree) & cg.exactly(0) & cg.nonnegative()
     noise = cg.calibrate(tree, mandates, epsilon=1.0, neighbours="substitute")
     return cg.condition(cg.Additive(cg.DiscreteLaplace(factor * noise.scale), tree), mandates)
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_losses_are_computed_from_tables_of_single_datasets_if_others_do_not_fit(law, monkeypatch):
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    noise = cg.DiscreteLaplace(2.0) if law == "laplace" else cg.DiscreteGaussian(2.0)
+    made = cg.condition(
+        cg.Additive(noise, tree), cg.consistent(tree) & cg.exactly(0) & cg.nonnegative()
+    )
+    space, claim = space_of(made), made.guarantee("substitute")
+    pairs = chosen_pairs(space, "substitute", cg.seeded(0))
+    (together,) = computed(made, space, claim, pairs)
+
+    def refuse(*_):
+        raise UnsupportedError("the tables do not fit.")
+
+    monkeypatch.setattr(type(made), "log_normalizers", refuse)
+    (alone,) = computed(made, space, claim, pairs)
+    assert alone.found == pytest.approx(together.found, abs=1e-9)
+    assert (alone.pairs, alone.outputs) == (together.pairs, together.outputs)
+    assert alone.passed
+    assert together.passed
 
 
 @pytest.mark.parametrize("size", [(2, 2), (5, 60)])

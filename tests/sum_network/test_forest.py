@@ -95,3 +95,13 @@ def test_a_cycle_is_refused_with_an_entry_on_it():
 def test_variables_without_sums_stand_alone():
     forest = SumForest.without_sums(3)
     assert (forest.n, forest.m, forest.above.tolist()) == (3, 0, [-1, -1, -1])
+
+
+@for_each_seed(50)
+def test_a_repeated_forest_has_the_sums_of_each_copy(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    forest = of_rows(random_rows(rng, n, int(rng.integers(0, 5))), n)
+    thrice = forest.repeated(3)
+    assert_ordered(thrice)
+    np.testing.assert_array_equal(dense(thrice), np.kron(np.eye(3, dtype=int), dense(forest)))

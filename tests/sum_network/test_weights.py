@@ -6,7 +6,14 @@ import numpy as np
 
 from congenial.kernels.network import consing
 from congenial.kernels.numerics import laws
-from congenial.sum_network.weights import Unary, alike, composable, share_noise
+from congenial.sum_network.weights import (
+    Unary,
+    alike,
+    composable,
+    share_noise,
+    share_unary,
+    side_by_side,
+)
 from support.seeds import for_each_seed
 
 INF = np.inf
@@ -53,6 +60,15 @@ def test_shared_noise_is_each_variables_own(seed):
     np.testing.assert_array_equal(each.scale, scale)
     assert ((each.kind == laws.FLAT) == np.isinf(scale)).all()
     assert len(set(zip(each.scale, each.lo, each.hi, strict=True))) == shared.unary.lo.size
+
+
+def test_weights_side_by_side_are_those_of_each_part():
+    first = unary([(laws.LAPLACE, 1.0, 0.0, -1.0, INF), (laws.FLAT, INF, 0.0, 0.0, INF)])
+    second = unary([(laws.GAUSSIAN, 2.0, 1.0, -INF, INF)])
+    found = side_by_side([share_unary(part) for part in (first, second, first)]).each
+    for name in ("kind", "scale", "center", "lo", "hi"):
+        wanted = [getattr(part, name) for part in (first, second, first)]
+        np.testing.assert_array_equal(getattr(found, name), np.concatenate(wanted))
 
 
 def test_only_weights_of_geometric_variables_are_composed():

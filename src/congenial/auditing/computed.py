@@ -12,7 +12,9 @@ rho = ln p(x'|x') - ln p(x|x') (`proofs/gaussian-bounds.md`). Both need the law 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -21,12 +23,13 @@ from congenial.accounting.mechanism import Mechanism
 from congenial.auditing.enumerated import ROUNDING
 from congenial.auditing.finding import Finding, Notify, Pair, announced, ignore
 from congenial.auditing.space import Space
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.mixtures import Mixture
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.imaging.noisy import Moved
 from congenial.kernels.numerics import laws
 from congenial.sum_network import error_limit
-from congenial.types import FloatArray
+from congenial.types import FloatArray, Values
 from congenial.wording import many
 
 Law = Callable[..., FloatArray]
@@ -65,8 +68,13 @@ def computed(
     guarantee: Guarantee,
     pairs: Sequence[Pair],
     notify: Notify = ignore,
+    *,
+    left_out: str = "",
 ) -> tuple[Finding, ...]:
-    """Compare the losses of pairs with a claim: one finding, or none if no formula covers it."""
+    """Compare the losses of pairs with a claim: one finding, or none if no formula covers it.
+
+    `left_out` ends the finding's text, and says which pairs are not among them.
+    """
     pure = space.mechanism.noise.measure == "pure"
     log_prob = law_of(mechanism)
     if not pairs or log_prob is None or not may_compute(mechanism, space, guarantee):
@@ -74,7 +82,7 @@ def computed(
     found, worst, points, refused, error = -np.inf, None, 0, 0, 0.0
     for pair in announced(pairs, notify, "computing losses of pair"):
         try:
-            found_here = _loss(log_prob, pair) if pure else _divergence(log_prob, space, pair)
+            found_here = _loss(mechanism, pair) if pure else _divergence(mechanism, space, pair)
         except (NumericalError, UnsupportedError):
             refused += 1
             continue
@@ -97,35 +105,64 @@ def computed(
         text += "; only measurements are compared, because the table is made from them"
     if refused:
         text += f"; no probabilities were computed for {many(refused, 'further pair')}"
+    text += left_out
     check = "loss, computed" if pure else "rho, computed"
     passed, compared = found <= stated + ROUNDING * (1.0 + stated) + error, len(pairs) - refused
     return (Finding(check, passed, found, stated, compared, points, worst, f"{text}."),)
 
 
-def _loss(log_prob: Law, pair: Pair) -> tuple[float, int, float]:
+def _loss(mechanism: Mechanism, pair: Pair) -> tuple[float, int, float]:
     """Largest loss of a pair, the points tried, and the size of what was subtracted."""
     both = np.array(pair)
-    laws = np.array([log_prob(both, x) for x in pair])
+    laws = np.array([law(both) for law in _laws(mechanism, pair)])
     possible = np.flatnonzero(laws[[0, 1], [0, 1]] > -np.inf)  # refused for the law of other data
     own, swapped = laws[possible, possible], laws[1 - possible, possible]
     found = (own - swapped).max(initial=-np.inf)
     return float(found), 2, float(np.abs(own).max(initial=0.0))
 
 
-def _divergence(log_prob: Law, space: Space, pair: Pair) -> tuple[float, int, float]:
+def _divergence(mechanism: Mechanism, space: Space, pair: Pair) -> tuple[float, int, float]:
     """Largest Renyi divergence of a pair over its order; as `_loss`."""
     both = np.array(pair)
-    laws = np.array([log_prob(both, x) for x in pair])
-    found, tried = 0.0, 0
-    for one, other in ((0, 1), (1, 0)):
-        x, y = pair[one], pair[other]
+    further: list[tuple[int, int, Values]] = []
+    for one, order in itertools.product((0, 1), ORDERS):
+        x, y = pair[one], pair[1 - one]
+        beyond = np.asarray(y + order * (x - y), dtype=x.dtype)
+        if space.allows(beyond):
+            further.append((one, order, beyond))
+    first, second, *rest = _laws(mechanism, [*pair, *(beyond for *_, beyond in further)])
+    laws, found = np.array([first(both), second(both)]), 0.0
+    for (one, order, beyond), law in zip(further, rest, strict=True):
+        other = 1 - one
         rho = float(laws[other, other] - laws[other, one])
-        for order in ORDERS:
-            beyond = np.asarray(y + order * (x - y), dtype=x.dtype)
-            if not space.allows(beyond):
-                continue
-            at = -float(log_prob(beyond, beyond))
-            rest = at + order * laws[one, one] - (order - 1) * laws[other, other]
-            found = max(found, rho + float(rest) / (order * (order - 1)))
-            tried += 1
-    return found, tried, 8.0 * float(np.abs(laws[[0, 1], [0, 1]]).max())
+        at = -float(law(beyond[None])[0])
+        more = at + order * laws[one, one] - (order - 1) * laws[other, other]
+        found = max(found, rho + float(more) / (order * (order - 1)))
+    return found, len(further), 8.0 * float(np.abs(laws[[0, 1], [0, 1]]).max())
+
+
+def _laws(mechanism: Mechanism, datasets: Sequence[Values]) -> list[Callable[[Values], FloatArray]]:
+    """Log probabilities of rows, shape (k, n), at each of some datasets.
+
+    Neighbours differ in a few entries, so most of their tables are equal, and filled once.
+    """
+    if type(mechanism) is Conditioned:  # another class may state another law
+        try:
+            logs = mechanism.log_normalizers(datasets)
+        except (NumericalError, UnsupportedError):
+            pass  # tables of one dataset may fit in memory where those of all do not
+        else:
+            every = zip(datasets, logs.tolist(), strict=True)
+            return [partial(_normalised, mechanism, x, log) for x, log in every]
+    log_prob = law_of(mechanism)
+    if log_prob is None:
+        raise UnsupportedError("the mechanism states no law.")
+    return [partial(_stated, log_prob, x) for x in datasets]
+
+
+def _normalised(mechanism: Conditioned, x: Values, log: float, rows: Values) -> FloatArray:
+    return mechanism.log_weights(rows, x.astype(np.int64)) - log
+
+
+def _stated(log_prob: Law, x: Values, rows: Values) -> FloatArray:
+    return log_prob(rows, x)

@@ -99,8 +99,12 @@ def simulated(
     rng: Randomness,
     screen: Screen | None = None,
     notify: Notify = ignore,
+    left_out: str = "",
 ) -> list[Finding]:
-    """Findings from draws at each pair: loss, law and invariant."""
+    """Findings from draws at each pair: loss, law and invariant.
+
+    `left_out` ends the text of the loss, and says which pairs are not among them.
+    """
     each = error / (3 * len(pairs) + 1)  # loss, law at both datasets, screen
     lawful = hasattr(mechanism, "marginal") and not guarantee.ideal_only
     seen = _Seen()
@@ -137,7 +141,8 @@ def simulated(
         if _slow(mechanism) is not None
         else "simulated draws"
     )
-    return _findings(seen, guarantee, draws, error, each, what)
+    text = f"from {draws:,} {what} of each dataset, at confidence {1.0 - error:.6g}"
+    return _findings(seen, guarantee, draws, each, text, left_out)
 
 
 def _drawn(
@@ -202,14 +207,13 @@ def _pairs_with_tables(mechanism: Mechanism, pairs: int) -> int:
 
 
 def _findings(
-    seen: _Seen, guarantee: Guarantee, draws: int, error: float, each: float, what: str
+    seen: _Seen, guarantee: Guarantee, draws: int, each: float, origin: str, left_out: str
 ) -> list[Finding]:
     trials = draws - 2 * (draws // 4)
     least = probability_bounds(trials, trials, 0.5 * each)[0]
     most = probability_bounds(0, trials, 0.5 * each)[1]
-    text = f"from {draws:,} {what} of each dataset, at confidence {1.0 - error:.6g}"
     loss = (
-        f"a lower bound on epsilon at delta {guarantee.delta:.2g}, {text}; this number of draws "
+        f"a lower bound on epsilon at delta {guarantee.delta:.2g}, {origin}; this number of draws "
         f"cannot show more than {math.log(least / most):.3g}"
     )
     if seen.refused:
@@ -217,7 +221,8 @@ def _findings(
         loss += f"; at {pairs} both datasets were refused: {seen.reason}"
     if any(math.isinf(bound) for bound, _ in seen.losses):
         loss += f"; inf means that only one dataset of a pair is refused: {seen.reason}"
-    law = f"a lower bound on the distance of draws from the stated distributions, {text}"
+    loss += left_out
+    law = f"a lower bound on the distance of draws from the stated distributions, {origin}"
     broken = (
         f"the share of {'tables' if seen.tables < draws else 'draws'} that violate the invariant"
     )

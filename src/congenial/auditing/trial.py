@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.accounting.mechanism import Mechanism
+from congenial.auditing.budget import MOST_WORK, to_compute, to_draw
 from congenial.auditing.computed import computed, may_compute
 from congenial.auditing.enumerated import DATASETS, ENTRIES, can_enumerate, enumerated
 from congenial.auditing.finding import Audit, Finding, Notify, Pair, ignore
@@ -176,20 +177,23 @@ def hold(
         most = _affordable(mechanism, space, total, given, exact="draw" not in stages)
         if most is not None:
             findings += enumerated(mechanism, space, guarantee, neighbours, total=most, pairs=given)
+    work = MOST_WORK
     hardest = [finding.worst for finding in findings[:1] if finding.worst is not None]
     if "compute" in stages and space is not None:
-        compared = given
+        compared, left_out = given, ""
         if compared is None:
             compared = [*hardest, *further]
             if may_compute(mechanism, space, guarantee):
                 say("making up datasets")
                 compared += chosen_pairs(space, neighbours, source)
-        worst = computed(mechanism, space, guarantee, compared, say)
+                affordable = to_compute(mechanism, compared, work)
+                compared, left_out, work = affordable.pairs, affordable.text, affordable.work
+        worst = computed(mechanism, space, guarantee, compared, say, left_out=left_out)
         findings += worst
         hardest += [finding.worst for finding in worst if finding.worst is not None]
     if "draw" in stages:
         say("choosing datasets to draw at")
-        screen = None
+        screen, left_out = None, ""
         compared = given
         if compared is None:
             compared = [*hardest, *further]
@@ -199,6 +203,8 @@ def hold(
                     compared += itertools.islice(random_pairs(space, neighbours, source, _TRIES), 1)
                     screen = screened(mechanism, space, neighbours, draws, source)
                     compared += [] if screen is None else screen.hardest
+            affordable = to_draw(mechanism, compared, draws, work)
+            compared, left_out = affordable.pairs, affordable.text
         if not compared:
             raise ArgumentError(
                 "no neighbouring datasets are known to compare; give pairs=[(x, other), ...]."
@@ -210,7 +216,7 @@ def hold(
             )
             error *= 1.0 - _TILTED
         asked = mechanism, space, guarantee, compared, draws, error, source
-        findings += simulated(*asked, screen, notify=say)
+        findings += simulated(*asked, screen, say, left_out)
     return Audit(guarantee, tuple(findings), confidence)
 
 

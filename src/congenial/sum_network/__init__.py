@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.cost import bytes_text as bytes_text
     from congenial.sum_network.cost import forest_cost as forest_cost
     from congenial.sum_network.cost import time_text as time_text
+    from congenial.sum_network.cost import work_at as work_at
     from congenial.sum_network.count_tables import PriorWeights as PriorWeights
     from congenial.sum_network.count_tables import share_priors as share_priors
     from congenial.sum_network.draws import draws_of_some as draws_of_some
@@ -46,13 +47,14 @@ if TYPE_CHECKING:
     from congenial.sum_network.weights import alike as alike
     from congenial.sum_network.weights import share_noise as share_noise
     from congenial.sum_network.weights import share_unary as share_unary
+    from congenial.sum_network.weights import side_by_side as side_by_side
     from congenial.sum_network.windows import IMPROPER as IMPROPER
     from congenial.sum_network.windows import check_proper as check_proper
     from congenial.sum_network.windows import is_proper as is_proper
 
 _HOME = {
     "sum_network.ceiling": "forest_rows least_ceiling log_ceiling sum_rows",
-    "sum_network.cost": "bytes_text forest_cost time_text",
+    "sum_network.cost": "bytes_text forest_cost time_text work_at",
     "sum_network.count_tables": "PriorWeights share_priors",
     "sum_network.draws": "draws_of_some sample",
     "sum_network.extremes": "LEAST_TAIL extreme_tails",
@@ -62,7 +64,7 @@ _HOME = {
     "sum_network.freed": "Freed",
     "sum_network.marginals": "Summaries interval_and_reach marginal reaches summaries",
     "sum_network.tables": "ERROR_LIMIT Tables error_limit",
-    "sum_network.weights": "SharedUnary Unary alike share_noise share_unary",
+    "sum_network.weights": "SharedUnary Unary alike share_noise share_unary side_by_side",
     "sum_network.windows": "IMPROPER check_proper is_proper",
 }
 

@@ -9,15 +9,23 @@ import numpy as np
 from congenial.kernels.network.messages import MERGE
 from congenial.kernels.numerics import elementwise
 from congenial.sum_network.direct import split_directly
+from congenial.sum_network.filling import Compiled
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT
 from congenial.sum_network.freed import free_sums
-from congenial.sum_network.network import compile_network
+from congenial.sum_network.network import Network, compile_network
+from congenial.sum_network.tables import far_bounds, near_sums, without_bounds
 from congenial.sum_network.weights import SharedUnary, composable
 from congenial.sum_network.windows import is_proper, place_classes, windows
+from congenial.types import FloatArray
 
 # Multiplications per second of one core (order of magnitude).
 _RATE = 1e9
+# Mass beyond the windows, and their width as a factor.
+_CUT, _WIDTH = 1e-12, 1.04
+# Multiplications that take as long as one entry of a level of all transforms of a convolution: in
+# order of magnitude, and beside sums term by term with their error bounds (measured).
+_TRANSFORMED, _BESIDE = 60.0, 130.0
 
 
 @dataclass(frozen=True)
@@ -50,20 +58,39 @@ def forest_cost(
     network = compile_network(forest, weights, np.zeros(forest.m), composed)
     if compose:
         network = split_directly(network)
-    lo, hi = windows(network, place_classes(network), cut=1e-12, generous=1.04)
+    lo, hi = windows(network, place_classes(network), cut=_CUT, generous=_WIDTH)
     width = np.maximum(hi - lo + 1, 0).astype(np.float64)
-    merges = network.ctype == MERGE
-    direct = width[network.left] * width[network.right]
-    # wide tables go by transforms of the padded length, several of them
-    padded = 2.0 * (width[network.left] + width[network.right])
-    work = np.where(
-        direct > DIRECT_LIMIT, 60.0 * padded * elementwise.log2(np.maximum(padded, 2.0)), direct
-    )
-    work = np.where(merges, work, width)
+    work = _products(network, width, _TRANSFORMED)
     if not shared:
         used = network.slot_class[network.slot_class >= 0]
         width, work = width[used], work[used]
     return Cost(float(width.sum()), float(work.sum()))
+
+
+def work_at(compiled: Compiled) -> tuple[float, float]:
+    """Estimate the multiplications that fill the tables, and those of one draw; fills no table.
+
+    Unlike `forest_cost`, this depends on the bounds of the weights, and so on the data.
+    """
+    forest, weights, theta = compiled.forest, compiled.weights, compiled.theta
+    far = far_bounds(forest, weights, theta, 0, _CUT)
+    network = compile_network(forest, without_bounds(weights, far), theta)
+    place = place_classes(network)
+    lo, hi = windows(network, place, cut=_CUT, generous=_WIDTH)
+    width = np.maximum(hi - lo + 1, 0).astype(np.float64)
+    # a draw looks for the left part of each sum among the values that are near
+    near = np.minimum(near_sums(network, place).reach, width)
+    return float(_products(network, width, _BESIDE).sum()), float(near @ network.uses)
+
+
+def _products(network: Network, width: FloatArray, transformed: float) -> FloatArray:
+    """Estimate the multiplications that fill the table of each class, shape (c,)."""
+    left, right = width[network.left], width[network.right]
+    direct, padded = left * right, 2.0 * (left + right)
+    # wide tables go by transforms of the padded length, several of them
+    by_transforms = transformed * padded * elementwise.log2(np.maximum(padded, 2.0))
+    work = np.where(direct > DIRECT_LIMIT, by_transforms, direct)
+    return np.asarray(np.where(network.ctype == MERGE, work, width))
 
 
 def work_text(work: float) -> str:

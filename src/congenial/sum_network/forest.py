@@ -53,6 +53,21 @@ class SumForest:
         """Whether the orientation of any variable is -1."""
         return bool((compact(self.orientation) < 0).any())
 
+    def repeated(self, times: int) -> SumForest:
+        """Return copies of the forest beside each other; copy i has variable v as i n + v."""
+
+        def shifted(places: Indices, by: int) -> Indices:
+            copies = [np.where(places < 0, places, places + i * by) for i in range(times)]
+            return np.concatenate(copies).astype(np.int32)
+
+        return SumForest(
+            above=shifted(self.above, self.m),
+            owner=shifted(self.owner, self.n),
+            sign=np.tile(self.sign, times),
+            orientation=np.tile(self.orientation, times),
+            depth=np.tile(self.depth, times),
+        )
+
     def _bottom_up(self, variables: Indices) -> Indices:
         depth_above = np.append(self.depth, np.int32(-1))[self.above[variables]]
         # the summands, then their sum, then its owner among the summands of the next

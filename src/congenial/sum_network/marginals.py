@@ -15,7 +15,7 @@ from congenial.kernels.network.messages import PRODUCT
 from congenial.kernels.network.records import Slots
 from congenial.kernels.network.twins import pair
 from congenial.kernels.numerics import elementwise
-from congenial.sum_network.fourier import DIRECT_LIMIT
+from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_directly
 from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
 from congenial.types import BoolArray, FloatArray, IntArray
@@ -387,7 +387,9 @@ def marginal(tables: Tables, v: int) -> tuple[IntArray, FloatArray]:
 def _correlate(outside: FloatArray, table: FloatArray) -> FloatArray:
     """Return sum over s of outside[s] * table[s - l], l from -(len(table) - 1)."""
     if outside.size * table.size <= DIRECT_LIMIT:
-        return np.convolve(outside, table[::-1])
+        # not `np.convolve`, whose threads wait for each other on a busy machine
+        size = outside.size + table.size - 1
+        return convolve_directly(outside, table[::-1], 0, size, plain=True)
     size = int(elementwise.power_of_two_above(outside.size + table.size))
     product = np.fft.rfft(outside, size) * np.fft.rfft(table[::-1], size)
     full = np.fft.irfft(product, size)[: outside.size + table.size - 1]

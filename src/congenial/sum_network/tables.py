@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
-from congenial.kernels.network import messages
+from congenial.kernels.network import descend, messages
 from congenial.kernels.network.messages import MERGE
 from congenial.kernels.network.records import Near, TiltedWeights
 from congenial.kernels.numerics import elementwise, laws
@@ -89,15 +89,22 @@ class Tables(DrawnTables):
 
     def log_sum(self) -> float:
         """Log of the summed product of all unary weights, each 1 at its mode."""
-        network = self.network
-        total = 0.0
-        for c in network.roots:
-            total += float(self.log_scale[c]) + float(elementwise.log(self.of_class(c).sum()))
-        for c in network.fixed:
+        return float(self.log_sums(1)[0])
+
+    def log_sums(self, copies: int) -> FloatArray:
+        """As `log_sum`, of each copy of a forest that was `repeated`, shape (copies,)."""
+        network, total = self.network, np.zeros(copies)
+        root = network.op == descend.ROOT
+        of_roots = network.first[root] // (network.n // copies)
+        # sums are listed in the order of the forest, so those of each copy come together
+        of_fixed = np.arange(network.fixed.size) // max(network.fixed.size // copies, 1)
+        for copy, c in zip(of_roots, network.cls[root], strict=True):
+            total[copy] += float(self.log_scale[c]) + float(elementwise.log(self.of_class(c).sum()))
+        for copy, c in zip(of_fixed, network.fixed, strict=True):
             at = self.of_class(c)[-self.lo[c]]
             if at <= 0.0:
                 raise InfeasibleError(INFEASIBLE)
-            total += float(self.log_scale[c]) + float(elementwise.log(at))
+            total[copy] += float(self.log_scale[c]) + float(elementwise.log(at))
         return total
 
 

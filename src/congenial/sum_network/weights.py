@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,6 +113,15 @@ def share_unary(unary: Unary) -> SharedUnary:
     """List the weights of all variables, each once."""
     code, first = alike((unary.kind, unary.scale, unary.center, unary.lo, unary.hi))
     return SharedUnary(unary.at(first), code)
+
+
+def side_by_side(parts: Sequence[SharedUnary]) -> SharedUnary:
+    """Return the weights of all variables of some parts, one part after another."""
+    columns = ("kind", "scale", "center", "lo", "hi")
+    listed = [np.concatenate([getattr(part.unary, name) for part in parts]) for name in columns]
+    begins = np.cumsum([0, *(part.unary.kind.size for part in parts[:-1])]).tolist()
+    codes = [part.code + np.int32(begin) for part, begin in zip(parts, begins, strict=True)]
+    return SharedUnary(Unary(*listed), np.concatenate(codes))
 
 
 def share_noise(

@@ -196,6 +196,41 @@ def test_log_prob_is_minus_infinity_outside_the_invariant():
     assert both[1] == -INF
 
 
+@pytest.mark.parametrize("kind", sorted(LAWS))
+@pytest.mark.parametrize("name", NAMED)
+def test_normalisers_of_several_datasets_at_once_are_those_of_each(name, kind):
+    one = NAMED[name]
+    one = Case(kind, one.scales, one.x, one.pinned, one.lo, one.hi, one.parents)
+    conditioned = one.condition()
+    datasets = [one.x, *conditioned.sample(one.x, 4, cg.seeded(3))]
+    together = conditioned.log_normalizers(datasets)
+    alone = [conditioned.log_normalizer(x) for x in datasets]
+    np.testing.assert_allclose(together, alone, rtol=1e-11, atol=1e-9)
+
+
+def test_normalisers_of_sums_that_no_entry_owns():
+    noisy = cg.Additive(cg.DiscreteLaplace(2.0), 6)
+    signs = np.array([1, 1, 1, 0, 0, 0])
+    pair = cg.linear(signs, 3) & cg.linear(1 - signs, 4) & cg.nonnegative()
+    conditioned = cg.condition(noisy, pair)
+    datasets = np.array([[3, 0, 0, 4, 0, 0], [1, 1, 1, 2, 2, 0], [0, 3, 0, 1, 0, 3]])
+    together = conditioned.log_normalizers(datasets)
+    assert np.ptp(together) > 0.1
+    np.testing.assert_allclose(together, [conditioned.log_normalizer(x) for x in datasets])
+
+
+def test_the_work_at_a_dataset_is_that_of_its_tables():
+    tree, x = wide_tree()
+    noisy = cg.Additive(cg.DiscreteLaplace(30.0), tree)
+    conditioned = cg.condition(noisy, cg.consistent(tree) & OBEYING)
+    filling, drawing = conditioned.work_at(x)
+    tables = conditioned._tables(x)
+    products = float(tables.network.products(tables.width).sum())
+    assert 0.3 * products < filling < 3.0 * products
+    near = float(np.minimum(tables.near.reach, tables.width) @ tables.network.uses)
+    assert near / 2.0 < drawing < 2.0 * near
+
+
 def wide_tree():
     """Return (tree, counts): four levels, 200 leaves of unlike counts."""
     sizes = (1, 5, 25, 200)

@@ -40,6 +40,8 @@ from congenial.sum_network import (
     forest_cost,
     of_tree,
     share_noise,
+    side_by_side,
+    work_at,
 )
 from congenial.sum_network.cutset import SumSystem, joint_law, sums_of
 from congenial.sum_network.exact import Envelopes
@@ -147,6 +149,41 @@ class Conditioned(PlotsMarginals):
         x : array_like of int, shape (n,)
         """
         return self._log_mass(self._checked(x))
+
+    def log_normalizers(self, datasets: Sequence[npt.ArrayLike]) -> FloatArray:
+        """Log normalisers of several datasets; equal parts of their tables are filled once.
+
+        Parameters
+        ----------
+        datasets : sequence of array_like of int, shape (n,) each
+
+        Returns
+        -------
+        ndarray of float64, shape (datasets,)
+
+        Raises
+        ------
+        UnsupportedError
+            If the tables do not fit in memory; those of one dataset may.
+        """
+        checked = [self._checked(x) for x in datasets]
+        if self.data_free:
+            return np.full(len(checked), self.log_mass)
+        weights = [self._shared_weights(counts, self.forest.orientation) for counts in checked]
+        forest, together = self.forest.repeated(len(checked)), side_by_side(weights)
+        tables = sum_network.fill(sum_network.compile(forest, together, whole=False))
+        return tables.log_sums(len(checked)) + self.log_mode
+
+    def work_at(self, x: npt.ArrayLike) -> tuple[float, float]:
+        """Estimate the multiplications that fill tables at a dataset, and those of one draw.
+
+        Fills no table. Under equalities alone all datasets share one table; its cost is stated.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+        """
+        return work_at(self._compiled(self._checked(x)))
 
     @cached_property
     def log_mass(self) -> float:
