@@ -2,9 +2,9 @@
 
 The first case is a plan of 200,000 leaves under 200 tracts and 10 counties, nonnegative, the total
 exact. `compare` draws by every method that fits it; `audit` tests the default one, and conditioning
-in the second and third. Each command is a process of its own, whose processor time includes its start.
-The last case is the noise for a goal at Washington's blocks with 16 cells each, under the same
-bounds.
+in the second and third cases. Each command is a process of its own, whose processor time includes
+its start. The last case is the noise for a goal at Washington's blocks with 16 cells each, under
+the same bounds.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import replace
@@ -20,6 +21,7 @@ from congenial.ledger.ledger_file import init_ledger
 from congenial.plan.plan import parse_plan, read_plan
 from congenial.preview.explanation import as_text, expected_noise, explain
 from congenial.preview.plan_audit import audit_model
+from congenial.releases.making import make_release
 from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method, claim
 from congenial.releases.specification import ByImaging
@@ -191,7 +193,7 @@ def test_a_numerical_error_beyond_delta_is_refused():
     """Noise so wide that its table holds doubles."""
     with pytest.raises(PrivacyError, match=r"privacy.delta is 1e-09, .* ask for a delta of at le"):
         build(privacy=privacy(epsilon=1e-3, delta=1e-9))
-    # where it takes more than a hundredth, more is kept for it
+    # as much as it takes is kept for it
     model = build(privacy=privacy(epsilon=1e-3, delta=1e-8))
     assert 0.5 * 1e-8 < model.delta < 0.98 * 1e-8
     assert guaranteed(model).delta == 1e-8
@@ -240,6 +242,30 @@ def test_a_release_is_verified_and_debited(tmp_path):
     assert "delta is 1e-06, and the plan allows 1e-06" in checks["budget"].text
     (account,) = read_ledger(tmp_path / "ledger.sqlite").accounts
     assert account.total("spent") == amount_of(1.0, 1e-6)
+
+
+def test_all_of_delta_is_the_noises_where_draws_have_no_error():
+    for method in ("imaging", "conditioning", "posterior"):
+        assert build(method).delta == 1e-6
+
+
+@pytest.mark.parametrize("method", ["imaging", "conditioning"])
+def test_a_release_that_kept_a_part_of_delta_is_verified(tmp_path, monkeypatch, method):
+    """Versions before kept a hundredth, so their noise is a little larger."""
+    path = make_city(tmp_path, privacy=privacy(), method=f'name = "{method}"')
+    earlier = functools.partial(build_model, at_delta=0.99e-6)
+    with monkeypatch.context() as patched:
+        patched.setattr(make_release, "build_model", earlier)
+        release(read_plan(path), tmp_path / "out", base=tmp_path)
+    release(read_plan(path), tmp_path / "new", base=tmp_path)
+    scales = []
+    for made, delta in (("out", 0.99e-6), ("new", 1e-6)):
+        found = cg.read_release(tmp_path / made)
+        assert found.certificate.guarantee.at_delta == delta
+        assert found.certificate.guarantee.delta == 1e-6
+        assert all(check.passed for check in verify(tmp_path / made))
+        scales.append(found.model.mechanism.scales[1])
+    assert 1.0 < scales[0] / scales[1] < 1.01
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.7])

@@ -208,7 +208,7 @@ def _gaussian(
     resolved: ResolvedInvariant,
     at_delta: float | None,
 ) -> Model:
-    """Model with zCDP noise; a part of delta is kept for a draw's numerical error, if it has one."""
+    """Model with zCDP noise; a part of delta is kept for the numerical error of a draw, if any."""
     epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
     of_noise = delta if at_delta is None else min(at_delta, delta)
     while True:
