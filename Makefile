@@ -25,6 +25,8 @@ PLANS := conditioning imaging posterior
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --quiet
 # One with fused products and vectors of four, one with neither; the first is of x86 alone.
 PROCESSORS := $(if $(filter x86_64,$(shell uname -m)),haswell) generic
+# Loops of numpy for newer x86 processors.
+NEWEST := X86_V4 AVX512_ICL AVX512_SPR
 
 help:  ## List the targets.
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -71,6 +73,11 @@ test-processors:  ## Run the tests of kernels as compiled for other processors, 
 		echo "Running the tests of kernels as compiled for a processor called $$name."; \
 		rm -rf out/processors/$$name; \
 		( export NUMBA_CPU_NAME=$$name NUMBA_CPU_FEATURES=; \
+		case $$name in \
+		haswell) export OPENBLAS_CORETYPE=Haswell NPY_DISABLE_CPU_FEATURES="$(NEWEST)"; \
+			export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX2,-FMA,-AVX512F;; \
+		*) export OPENBLAS_CORETYPE=Nehalem NPY_DISABLE_CPU_FEATURES="X86_V3 $(NEWEST)";; \
+		esac; \
 		export NUMBA_CACHE_DIR=$(CURDIR)/out/processors/$$name; \
 		$(BIN)/python -c "$(call COMPILE,$(PLANS) tables)"; \
 		$(PYTEST) --numprocesses 2 --dist loadfile -m kernels ); \

@@ -17,6 +17,11 @@ DECISIVE = (
     "kernels.network.",
     "kernels.numerics.",
     "sum_network.",
+    "conditioning.laws.closing_sampler",
+    "conditioning.laws.cutset_sampler",
+    "conditioning.laws.cycles",
+    "conditioning.laws.draw_routes",
+    "conditioning.laws.forest_sampler",
     "conditioning.mixtures",
     "conditioning.unions",
     "conditioning.weighed_parts",
@@ -24,10 +29,22 @@ DECISIVE = (
 # Functions of the C library, and of numpy in versions for several processors.
 _NAMES = """
 acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cbrt
-convolve cos cosh dot einsum erf erfc exp exp2 expm1 fft float_power gamma hypot inner lgamma linalg
-log log10 log1p log2 logaddexp logaddexp2 matmul pow power sin sinh tan tanh tensordot vdot
+convolve cos cosh dot einsum erf erfc exp exp2 expm1 fft float_power gamma geomspace hypot inner
+lgamma linalg
+log log10 log1p log2 logaddexp logaddexp2 logspace matmul pow power sin sinh tan tanh tensordot
+vdot
 """
 SYSTEMS = set(_NAMES.split())
+# Modules with powers or products of matrices that are exact, and why.
+EXACT = {
+    "conditioning.laws.forest_sampler": "integers",
+    "kernels.numerics.elementary": "powers in Python's decimals",
+    "sum_network.closing.closing_draws": "integers, and multipliers in exact steps",
+    "sum_network.cutset.outside": "fractions, and integers",
+    "sum_network.exact.masses": "decimals, and integers",
+    "sum_network.exact.rare_draws": "decimals",
+    "sum_network.families.exact_arithmetic": "decimals",
+}
 # Why a module may name one of them.
 ALLOWED = {
     "sum_network.ceiling": "multipliers from linear equations, an exception of the proof",
@@ -36,6 +53,17 @@ ALLOWED = {
     "sum_network.fourier": "Fourier transforms, an exception of the proof",
     "sum_network.marginals": "intervals and probabilities, not draws",
 }
+
+
+def _exact_power(node: ast.BinOp) -> bool:
+    """Whether a power is a square of an array, or a power of an integer or of a power of two."""
+    match node:
+        case ast.BinOp(right=ast.Constant(value=2)):
+            return True  # numpy multiplies
+        case ast.BinOp(left=ast.Constant(value=base)):
+            return isinstance(base, int) or base in (2.0, 4.0)
+        case _:
+            return False
 
 
 def bit_faults(source: Path) -> list[str]:
@@ -52,6 +80,10 @@ def bit_faults(source: Path) -> list[str]:
                 case ast.Call(func=ast.Attribute(attr="argsort"), keywords=given):
                     if not any(k.arg == "kind" for k in given):
                         faults.append(f"{name} sorts without a fixed order of equal numbers.")
+                case ast.BinOp(op=ast.MatMult()) if name not in ALLOWED and name not in EXACT:
+                    faults.append(f"{name} has a product of matrices; take `elementwise.dot`.")
+                case ast.BinOp(op=ast.Pow()) if not _exact_power(node) and name not in EXACT:
+                    faults.append(f"{name} has a power; take it from `elementary`.")
                 case ast.keyword(arg="fastmath"):
                     if name != "kernels.numerics.compiling":
                         faults.append(f"{name} sets fastmath; only `njit` does.")
@@ -79,6 +111,9 @@ def test_every_exception_is_still_needed():
         ("sum_network/cutset/a.py", "y = np.linalg.norm(x)", "np.linalg"),
         ("conditioning/unions.py", "i = np.argsort(x)", "equal numbers"),
         ("kernels/network/a.py", "f = numba.njit(fastmath=True)(g)", "fastmath"),
+        ("sum_network/a.py", "y = x @ z", "matrices"),
+        ("kernels/network/a.py", "y = x ** 0.5", "power"),
+        ("sum_network/exact/a.py", "y = 1.2 ** n", "power"),
     ],
 )
 def test_a_planted_fault_is_found(tmp_path, file, text, words):

@@ -194,14 +194,16 @@ class Proposing(Delegate):
         placed, scales = self.placed, self.mechanism.scales
         proposed, own, rest = placed.scales, scales[placed.index], scales[placed.rest]
         if self._normal:
-            return 0.5 * proposed**-2 - 0.5 * own**-2, -0.5 * rest**-2
+            return 0.5 / proposed**2 - 0.5 / own**2, -0.5 / rest**2
         return 1.0 / proposed - 1.0 / own, -1.0 / rest
 
     def log_weights(self, proposed: FloatArray, rest: FloatArray) -> FloatArray:
         """Log of p/q of noise, without the inequalities; 0 if there is no noise."""
         first, second = self._rates
         size = np.square if self._normal else np.abs
-        return np.asarray(size(proposed) @ first + size(rest) @ second)
+        return np.asarray(
+            (size(proposed) * first).sum(axis=-1) + (size(rest) * second).sum(axis=-1)
+        )
 
     def batch(self, counts: Values, rows: int, steps: int, source: Randomness) -> Batch:
         """Draw candidates; the work is the same for all data."""

@@ -80,7 +80,7 @@ def work_at(compiled: Compiled) -> tuple[float, float]:
     width = np.maximum(hi - lo + 1, 0).astype(np.float64)
     # a draw looks for the left part of each sum among the values that are near
     near = np.minimum(near_sums(network, place).reach, width)
-    return float(_products(network, width, _BESIDE).sum()), float(near @ network.uses)
+    return float(_products(network, width, _BESIDE).sum()), elementwise.dot(near, network.uses)
 
 
 def _products(network: Network, width: FloatArray, transformed: float) -> FloatArray:

@@ -212,7 +212,7 @@ class _Own:
     def _rounding(self, width: IntArray) -> float:
         """Total variation by rounding."""
         network = self.network
-        integers = float((width + 1.0) @ network.uses) * 2.0**-61
+        integers = elementwise.dot(width + 1.0, network.uses) * 2.0**-61
         known = network.slot_class[network.slot_class >= 0]
         slots = np.bincount(known, minlength=width.size)
         steps = np.where(self.is_leaf, _STEP_UNITS * width, np.where(self.is_unary, 2.0, 0.0))
@@ -220,6 +220,6 @@ class _Own:
         products = int(slots[network.ctype == PRODUCT].sum())
         merge = network.ctype == MERGE
         terms = np.minimum(width[network.left], width[network.right])
-        sums = float(np.where(merge, plain_units(terms), SUM_UNITS) @ network.uses)
-        own = float(steps @ slots) + 2.0 * products
+        sums = elementwise.dot(np.where(merge, plain_units(terms), SUM_UNITS), network.uses)
+        own = elementwise.dot(steps, slots) + 2.0 * products
         return integers + (sums + own + network.links) * _UNIT

@@ -275,7 +275,7 @@ def _fill(
     # (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
     rounding[list(errors)] -= (SUM_UNITS - 1.0) * _UNIT  # the entries' error is in `cut`
-    error = float(rounding @ network.uses) + _least_rounding(network) + cut
+    error = elementwise.dot(rounding, network.uses) + _least_rounding(network) + cut
     return Tables(**vars(filled), network=network, near=near_sums(network, place), error=error), cut
 
 

@@ -87,8 +87,8 @@ class PartMessage:
         if max(law[0] * open_below, law[-1] * open_above) > _EDGE:
             return None
         law /= law.sum()
-        mean = float(law @ y)
-        return mean, float(law @ (y - mean) ** 2)
+        mean = elementwise.dot(law, y)
+        return mean, elementwise.dot(law, (y - mean) ** 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ def test_numbers_are_added_by_their_logarithms():
     assert elementwise.log_sum(x) == np.log(78.0)
     np.testing.assert_allclose(elementwise.log_sum(x, axis=0), np.log([15.0, 18.0, 21.0, 24.0]))
     assert elementwise.log_sum([-np.inf, -np.inf]) == -np.inf
+    assert elementwise.log_sum([np.inf, 1.0]) == np.inf
     assert elementwise.log_sum([1000.0, 1000.0]) == 1000.0 + np.log(2.0)
     a, b = (
         np.array([0.0, -np.inf, 5.0, np.inf, -800.0]),
@@ -47,4 +48,5 @@ def test_powers_and_logarithms_to_other_bases():
 
 def test_the_least_power_of_two_above_a_number():
     x = [0.3, 0.5, 0.50001, 1.0, 3.0, 4.0, 4.5, 2.0**40 + 1]
+    assert elementwise.power_of_two_above(np.inf) == np.inf
     assert elementwise.power_of_two_above(x).tolist() == [0.5, 0.5, 1, 1, 4, 4, 8, 2.0**41]

@@ -176,7 +176,7 @@ def _bound_product(c, classes, windows, table, factor, tails):
         for t in range(len(_TRIED)):
             ratio = max(last, end_ratio)
             if last < 1.0 and (t > 0 or ratio >= 1.0):
-                ratio = max(last, _LEAST) ** _TRIED[t]
+                ratio = elementary.power(max(last, _LEAST), _TRIED[t])
             bends[t] = elementary.log(max(ratio, _LEAST))
         tops = np.full(len(_TRIED), elementary.log(table[offset[c] + (n - 1 if side == 1 else 0)]))
         for k in range(1, most + 2):

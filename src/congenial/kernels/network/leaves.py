@@ -10,7 +10,7 @@ from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, LAPLACE, log_ratio
 
-# Decays of tails are measured 30 nats below the mode.
+# Decays of tails are measured this much below the mode, some 30 nats.
 _JUDGED = 1e13
 # Weights above this are scaled down, so that they do not overflow.
 _LARGE = 1e150

@@ -60,7 +60,10 @@ def _fused_in_python(x: float, y: float, z: float) -> float:
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         return x * y + z
     exact = Fraction(float(x)) * Fraction(float(y)) + Fraction(float(z))
-    return float(exact) if exact else x * y + z
+    try:
+        return float(exact) if exact else x * y + z
+    except OverflowError:
+        return math.copysign(math.inf, exact)
 
 
 # Returns x * y + z, rounded once. Processors without such an operation take a slower way, and so

@@ -1,6 +1,7 @@
 """Elementary functions that have the same bits on every processor.
 
-They use sums, products, quotients and square roots of doubles alone, each rounded once (IEEE 754).
+They use sums, products, quotients and `fused` products and sums of doubles, each rounded once (IEEE
+754), and operations on their bits.
 Those of the C library and of numpy have a version for each kind of processor, and these versions
 may differ in the last bit. Bounds on errors: `proofs/elementary-functions.md`.
 """
@@ -171,7 +172,9 @@ def log1p(x):
 
 @njit(inner=True)
 def cos_sin(x):
-    """Return cos(x) and sin(x)."""
+    """Return cos(x) and sin(x); nan beyond 2^50."""
+    if not -(2.0**50) < x < 2.0**50:
+        return np.nan, np.nan
     k = np.rint(x * _PER_TURN)
     r = ((x - k * _TURN) - k * _TURN_LOW) - k * _TURN_LEAST
     z = r * r
@@ -190,6 +193,8 @@ def cos_sin(x):
 @njit(inner=True)
 def atan(x):
     """Return the angle whose tangent is x."""
+    if math.isnan(x):
+        return x
     t = abs(x)
     inverted = t > 1.0
     if inverted:
@@ -203,20 +208,22 @@ def atan(x):
     out = _ANGLE[i] + (u - u * rest)
     if inverted:
         out = _TURN + ((_TURN_LOW + _TURN_LEAST) - out)
-    return out if x > 0.0 else -out
+    return out if x >= 0.0 else -out
 
 
 @njit(inner=True)
 def power(x, y):
     """Return x^y for x >= 0; the relative error grows with the size of its logarithm."""
-    if x > 0.0:
-        return exp(y * log(x))
-    return 0.0 if y > 0.0 else 1.0
+    if y == 0.0:
+        return 1.0
+    return exp(y * log(x))
 
 
 @njit(inner=True)
 def log_gamma(x):
-    """Return the logarithm of the gamma function at x > 0."""
+    """Return the logarithm of the gamma function at x > 0; nan elsewhere."""
+    if not x > 0.0:
+        return np.nan
     # its value at x + k, less log(x (x + 1) ... (x + k - 1)), where Stirling's series is short
     product = 1.0
     while x < 16.0:

@@ -82,8 +82,8 @@ def log_sum(x: Any, axis: int | None = None) -> Any:
     """Return log of the sum of exp(x), over an axis or all entries; -inf if all entries are."""
     x = np.asarray(x, dtype=np.float64)
     top = np.max(x, axis=axis, keepdims=True)
-    top = np.where(np.isneginf(top), 0.0, top)
-    total = exp(x - top).sum(axis=axis)
+    with np.errstate(invalid="ignore"):
+        total = np.where(np.isinf(top), x == top, exp(x - top)).sum(axis=axis)
     return log(total) + top.reshape(total.shape)[()]
 
 
@@ -92,6 +92,11 @@ def log_add(x: Any, y: Any) -> Any:
     high, low = np.maximum(x, y), np.minimum(x, y)
     with np.errstate(invalid="ignore"):
         return np.where(np.isinf(high), high, high + log1p(exp(low - high)))
+
+
+def dot(x: Any, y: Any) -> float:
+    """Return the sum of the products of two arrays' entries, added in numpy's own order."""
+    return float(np.multiply(x, y, dtype=np.float64).sum())
 
 
 def power(x: Any, y: Any) -> Any:
@@ -110,5 +115,6 @@ def cos_sin(x: Any) -> Any:
 
 def power_of_two_above(x: Any) -> Any:
     """Return the least powers of two that are at least x > 0, as float64 of its shape."""
-    part, exponent = np.frexp(np.asarray(x, dtype=np.float64))
-    return np.ldexp(1.0, exponent - (part == 0.5))
+    x = np.asarray(x, dtype=np.float64)
+    part, exponent = np.frexp(x)
+    return np.where(np.isinf(x), x, np.ldexp(1.0, exponent - (part == 0.5)))[()]

@@ -36,7 +36,7 @@ _DEEPEST = 700.0
 # Most values of one noise law.
 _MOST_WIDTH = 1 << 20
 # Tilts tried for Chernoff's inequality, in units of one over the scale.
-_GRID = np.geomspace(0.02, 0.97, 24)
+_GRID = 0.02 * np.cumprod([1.0, *[1.1838] * 23])
 
 
 @dataclass(frozen=True, eq=False)

@@ -46,7 +46,7 @@ AIM, _MOST = 3e-7, 64.0
 # Relative error of transforms; what they exceed the exact sums by, a draw must reject.
 _TOLERANCE = 1e-9
 # Factor from one try of windows to the next, and what each missing decade adds to it; most tries.
-_WIDER, _FASTER, _MOST_DECADES, _TRIES = 1.15, 0.1, 4.0, 16
+_WIDER, _FASTER, _MOST_RISE, _TRIES = 1.15, 0.1, 1e4, 16
 # Tries in a row without any bound, and entries of all tables, from which on wider windows would
 # take long, and other multipliers are tried first.
 _LACKING, _LARGE = 4, 1 << 18
@@ -164,7 +164,7 @@ def _widened(
             return None
         _take_windows(network, lo, hi)
         found = _fill(network, place, (lo, hi), weights)
-        rare = most * 10.0**_MOST_DECADES if found is None else found.rare
+        rare = most * _MOST_RISE if found is None else found.rare
         lacking = lacking + 1 if found is None else 0
         if lacking >= _LACKING and int((hi - lo + 1).sum()) > _LARGE:
             break
@@ -173,7 +173,7 @@ def _widened(
         if network.received and rare > 0.5 * last:
             break  # it is the windows of messages that are too narrow
         last = rare
-        generous *= _WIDER + _FASTER * min(elementwise.log10(rare / most), _MOST_DECADES)
+        generous *= _WIDER + _FASTER * elementwise.log10(min(rare / most, _MOST_RISE))
     raise NumericalError(_NARROW)
 
 
@@ -196,8 +196,8 @@ def _sending(found: Envelopes, forest: SumForest, theta: FloatArray, place: Plac
     placed = np.array([column[c] for column in place])
     # those of the table, since a Gaussian law may be far off where weights press against bounds
     x, law = np.arange(table.size), table / table.sum()
-    middle = float(law @ x)
-    placed[:2] = float(found.lo[c]) + middle, float(law @ (x - middle) ** 2)
+    middle = elementwise.dot(law, x)
+    placed[:2] = float(found.lo[c]) + middle, elementwise.dot(law, (x - middle) ** 2)
     # the class of variable 0 itself is tilted by no sum
     of_sum = 0.0 if c == network.slot_class[0] else float(theta[forest.owner == 0][0])
     message = PartMessage(int(found.lo[c]), table, found.tails[c].copy(), of_sum, placed)
@@ -270,7 +270,7 @@ def _fill(
         with np.errstate(over="ignore"):  # windows far from the noise are refused
             mass = edge * ratio / np.where(falls, 1.0 - ratio, 1.0)
         beyond[roots] += np.where(edge == 0.0, 0.0, np.where(falls, mass, np.inf)) * (1.0 + 1e-6)
-    rare = float(rise @ uses)
+    rare = elementwise.dot(rise, uses)
     for c in network.roots.tolist():
         rare += float(beyond[c] / into.of_class(c).sum())
     fixed = network.fixed

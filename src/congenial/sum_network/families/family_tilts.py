@@ -15,7 +15,7 @@ import numpy as np
 
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import moments as unary_laws
-from congenial.kernels.numerics import laws
+from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network import Unary
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -83,7 +83,7 @@ def common_tilt(unary: Unary, number: IntArray) -> float:
 
     def exceeds(tilt: float) -> bool:
         unary_laws.moments(*law, np.full(of.size, tilt), *found)
-        return bool(found[0] @ number[of] > 0.0)
+        return elementwise.dot(found[0], number[of]) > 0.0
 
     low, high = -_WIDEST / float(unary.scale[of].min()), 1.0 / float(unary.scale[of].max())
     if (law[0] == laws.GAUSSIAN).all():  # these have a law at every tilt, far from 0 too

@@ -107,8 +107,8 @@ def _guessed(part: PartSums, outside: Outside) -> Outside:
     root = part.weights.unary.at(part.weights.code[:1])
     if root.kind[0] == laws.FLAT or root.lo[0] == root.hi[0]:
         return outside
-    mean, variance = float(root.center[0]), 16.0 * float(root.scale[0]) ** 2
-    return replace(outside, mean=mean, variance=variance)
+    mean, scale = float(root.center[0]), 4.0 * float(root.scale[0])
+    return replace(outside, mean=mean, variance=scale * scale)
 
 
 def _within(

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError
+from congenial.kernels.numerics import elementwise
 from congenial.sum_network.exact.envelopes import (
     Adapt,
     Envelopes,
@@ -146,7 +147,7 @@ class _Whole(NamedTuple):
             except (InfeasibleError, NumericalError):
                 if attempt == last or not messages:
                     raise
-                beyond = self.beyond * _LESS ** (attempt + 1)
+                beyond = self.beyond * float(elementwise.power(_LESS, attempt + 1.0))
                 if balanced is None:
                     outsides = top.outsides(theta, beyond)
                 else:
