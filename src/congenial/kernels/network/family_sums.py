@@ -434,7 +434,9 @@ def _fill_spectrum(f, families, size, turns, spectrum):
         a, b = elementary.cos_sin(angle)
         least = elementary.exp(-x)
         a, b = a * least, b * least
-        error = 40.0 * x + 24.0 * abs(angle) + 8.0
+        # in units of rounding: about 34 x for x, 20 |angle| for the angle, and some 7 x more for
+        # the sine of t, whose absolute error is that of t
+        error = 48.0 * x + 24.0 * abs(angle) + 8.0
         # z / (z - 1) for z = r exp(i t)
         low_re, low_im = more - 2.0 * r * square, r * sin
         norm = 1.0 / (low_re * low_re + low_im * low_im)

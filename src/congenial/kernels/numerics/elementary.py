@@ -1,9 +1,9 @@
 """Elementary functions that have the same bits on every processor.
 
-They use sums, products, quotients and `fused` products and sums of doubles, each rounded once (IEEE
-754), and operations on their bits.
-Those of the C library and of numpy have a version for each kind of processor, and these versions
-may differ in the last bit. Bounds on errors: `proofs/elementary-functions.md`.
+The C library and numpy have a version of each function for each kind of processor, and these
+versions may differ in the last bit. The functions here use sums, products, quotients and `fused`
+products and sums of doubles, each rounded once (IEEE 754), and operations on the bits of doubles.
+Bounds on errors: `proofs/elementary-functions.md`.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ _PARTS = 32
 _LEAST, _MOST = -745.2, 709.79
 # Up to here, the power of two in an exponential is a normal number.
 _NORMAL = 700.0
+# Added to a number and subtracted again, this rounds the number to an integer.
 _SHIFT = 1.5 * 2.0**52
 # Logarithms are known at knots, (128 + j) / 256 for j up to 128; below 54, at twice that.
 _KNOTS, _DOUBLED = 128, 54
+# Within this distance of 1, a logarithm needs no knot.
 _NEAR = 2.0**-8
 # The last of the coefficients 1 / (i + 2)! of exp(x) - 1 - x.
 _LAST = 11
@@ -82,7 +84,6 @@ def _power_of_two(n):
 @njit(inner=True)
 def _reduced(x):
     """Return k and exp(r) - 1, where x = k log(2) / 32 + r and r is below 0.011 in size."""
-    # adding and subtracting 1.5 * 2^52 rounds to an integer
     k = fused(x, _PER_NAT, _SHIFT) - _SHIFT
     r = fused(-k, _PART_LOW, fused(-k, _PART, x))
     z = r * r

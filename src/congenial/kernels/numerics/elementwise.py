@@ -95,7 +95,7 @@ def log_add(x: Any, y: Any) -> Any:
 
 
 def dot(x: Any, y: Any) -> float:
-    """Return the sum of the products of two arrays' entries, added in numpy's own order."""
+    """Return the sum of the products of two arrays' entries, added in a fixed order."""
     return float(np.multiply(x, y, dtype=np.float64).sum())
 
 
