@@ -52,6 +52,7 @@ FAST = {
     "kernels.network.differences",
     "kernels.network.envelopes",
     "kernels.network.family_sums",
+    "kernels.network.family_tilts",
     "kernels.network.member_sums",
     "kernels.network.sharing",
     "kernels.network.tallies",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -54,17 +56,52 @@ def test_a_spectrum_is_that_of_the_sum_within_its_error(gaps, tilt):
     assert means[0, 0] == pytest.approx((2.0 * np.abs(exact).sum() - 1.0) / n, rel=0.01)
 
 
+def weighed(mean, variance, decay, tilt, lo, hi):
+    """Return mean and variance of a weighted normal law, by the trapezoidal rule."""
+    deviation = np.sqrt(variance)
+    wide = min(40.0 * deviation, 1e3)
+    modes = 0.0, mean + variance * (tilt - decay), mean + variance * (tilt + decay)
+    x = np.unique(np.concatenate([at + np.linspace(-wide, wide, 400_001) for at in modes]))
+    x = x[(x >= lo) & (x <= hi)]
+    log = -0.5 * (x - mean) ** 2 / variance + tilt * x - decay * np.abs(x)
+    law = np.exp(log - log.max())
+    law /= np.trapezoid(law, x)
+    first = np.trapezoid(law * x, x)
+    return first, np.trapezoid(law * (x - first) ** 2, x)
+
+
+def found_moments(*law):
+    found = np.empty((2, 1))
+    kernels.weigh_normal(*(np.array([column]) for column in law), found)
+    return found[:, 0]
+
+
 @pytest.mark.parametrize("mean", [-30.0, 0.0, 12.0])
 @pytest.mark.parametrize("tilt", [-0.1, 0.0, 0.07])
-def test_moments_of_weighted_normal_laws(mean, tilt):
-    x = np.linspace(-200.0, 200.0, 400_001)
-    law = np.exp(-0.5 * (x - mean) ** 2 / 90.0 + tilt * x - 0.1 * np.abs(x))
-    law /= law.sum()
-    found, columns = np.empty((2, 1)), (mean, 90.0, 0.1, tilt, -np.inf, np.inf)
-    kernels.weigh_normal(*(np.array([column]) for column in columns), found)
-    deviation = np.sqrt(law @ x**2 - (law @ x) ** 2)
-    assert found[0, 0] == pytest.approx(law @ x, abs=0.1 * deviation)
-    assert found[1, 0] == pytest.approx(deviation**2, rel=0.15)
+@pytest.mark.parametrize("lo", [-np.inf, -8.0])
+def test_moments_of_weighted_normal_laws(mean, tilt, lo):
+    law = mean, 90.0, 0.1, tilt, lo, np.inf
+    (first, variance), found = weighed(*law), found_moments(*law)
+    assert found[0] == pytest.approx(first, abs=0.2 * np.sqrt(variance))
+    assert found[1] == pytest.approx(variance, rel=0.3)
+
+
+def test_moments_of_random_laws_without_ends_are_nearly_exact():
+    source = np.random.default_rng(5)
+    for _ in range(40):
+        deviation, decay = 10.0 ** source.uniform(0.0, 1.5), 10.0 ** source.uniform(-2.0, 0.0)
+        mean, tilt = source.normal() * 3.0 * deviation, source.normal() * decay
+        law = mean, deviation**2, decay, tilt, -np.inf, np.inf
+        (first, variance), found = weighed(*law), found_moments(*law)
+        assert found[0] == pytest.approx(first, abs=0.01 * np.sqrt(variance))
+        assert found[1] == pytest.approx(variance, rel=0.03)
+
+
+def test_mills_ratios_have_their_stated_error():
+    ratio = entry("network.family_sums._mills")
+    for x in np.linspace(0.0, 35.0, 2001).tolist():
+        true = math.sqrt(0.5 * math.pi) * math.exp(0.5 * x * x) * math.erfc(x / math.sqrt(2.0))
+        assert ratio(x) == pytest.approx(true, rel=1e-5)
 
 
 def test_moments_of_lifts_are_those_of_their_laws():

@@ -36,30 +36,52 @@ def direct_law(sums, f):
     return first, law
 
 
+def entries_checked(sums):
+    """Compare the entries of all tables of owners with the true weights; return how many tables."""
+    of, doubt, tables, seen = sums.families, sums.doubt, sums.tables, 0
+    for f in range(of.owner.size):
+        v = of.owner[f]
+        if v < 0 or doubt.factor[v] == 0.0:
+            continue
+        values = np.arange(tables.first[v], tables.first[v] + tables.size[v])
+        entries = tables.table[tables.place[v] :][: values.size].astype(float)
+        first, law = direct_law(sums, f)
+        inside = (values >= first) & (values < first + law.size)
+        true = np.where(inside, law[np.clip(values - first, 0, law.size - 1)], 0.0)
+        unit = np.exp(doubt.slope[v] * values - doubt.decay[v] * np.abs(values) - doubt.top[v])
+        true *= doubt.unit[v] * unit
+        # term by term in doubles: a relative error of some 1e-13
+        assert (entries >= true * (1.0 - 1e-12)).all()
+        assert (entries - true <= 1e-12 * true + doubt.factor[v] * unit + 2.0).all()
+        seen += 1
+    return seen
+
+
 def test_entries_are_the_true_weights_or_more_by_at_most_their_doubt():
     source, seen = np.random.default_rng(7), 0
     for _ in range(1500):
         tree, x = random_tree(source, int(source.integers(4, 40)))
         scale = float(source.choice([0.7, 4.0, 20.0]))
         released = conditioned(tree, scale, pinned=bool(source.integers(2)))
-        sums = filled(released, x)
-        of, doubt, tables = sums.families, sums.doubt, sums.tables
-        for f in range(of.owner.size):
-            v = of.owner[f]
-            if v < 0 or doubt.factor[v] == 0.0:
-                continue
-            values = np.arange(tables.first[v], tables.first[v] + tables.size[v])
-            entries = tables.table[tables.place[v] :][: values.size].astype(float)
-            first, law = direct_law(sums, f)
-            inside = (values >= first) & (values < first + law.size)
-            true = np.where(inside, law[np.clip(values - first, 0, law.size - 1)], 0.0)
-            unit = np.exp(doubt.slope[v] * values - doubt.decay[v] * np.abs(values) - doubt.top[v])
-            true *= doubt.unit[v] * unit
-            # term by term in doubles: a relative error of some 1e-13
-            assert (entries >= true * (1.0 - 1e-12)).all()
-            assert (entries - true <= 1e-12 * true + doubt.factor[v] * unit + 2.0).all()
-            seen += 1
+        seen += entries_checked(filled(released, x))
     assert seen > 2500
+
+
+def test_equal_families_of_different_sums_have_one_table_with_true_weights():
+    levels = [np.repeat(np.arange(m), 6) + s for m, s in ((1, 0), (6, 1), (36, 7), (216, 43))]
+    tree, shared = cg.Tree.from_parents(np.concatenate([[-1], *levels])), np.zeros(4)
+    source = np.random.default_rng(8)
+    for _ in range(6):
+        leaves = source.poisson(4.0, 1296) * (source.random(1296) < 0.05)
+        sums = filled(conditioned(tree, float(source.choice([5.0, 12.0]))), tree.roll_up(leaves))
+        # many tables are computed by transforms, those of inner families
+        assert entries_checked(sums) > 30
+        for level in (2, 3):
+            of = np.flatnonzero(tree.level == level)
+            places = sums.tables.place[of]
+            own = np.unique(np.stack((tree.parents[of], places)), axis=1)
+            shared[level] += own.shape[1] - np.unique(places).size
+    assert (shared[2:] > 0).all()
 
 
 def test_shares_agree_with_the_sums_term_by_term():
@@ -71,7 +93,7 @@ def test_shares_agree_with_the_sums_term_by_term():
     product = 1.0
     for v, f, value in family_draws._unsettled(sums, values[:, 0]):
         share, units = family_draws._share(sums, v, f, value)
-        low, high = exact_arithmetic.share(sums, v, f, value)(0)
+        low, high = exact_arithmetic.share(sums, v, f, value)(2)
         assert low <= high <= Decimal(1)
         assert abs(share - float(high)) <= units * 2.0**-53 * share
         product *= share

@@ -38,6 +38,9 @@ _EVEN = 1e-4
 # Points on each side of the mode of a weighted normal law, the nearest one as a share of the least
 # width, and the farthest one in deviations.
 _POINTS, _NEAR, _REACH = 20, 0.05, 7.0
+# Value from which on a continued fraction has a normal law's tail, how many terms it has, and the
+# largest square of a value of which the share above 0 is not the whole.
+_FAR, _FRACTIONS, _MOST = 2.5, 12, 400.0
 # Most steps of a tilt, and the squared distance from the wanted mean at which they stop, in
 # variances.
 _STEPS, _CLOSE = 50, 0.01
@@ -94,7 +97,7 @@ def _lift_moments(gap, inverse, tilt):
 
 
 @njit(inner=True)
-def _moments(gaps, counts, begin, stop, size, inverse, tilt):
+def moments_of_family(gaps, counts, begin, stop, size, inverse, tilt):
     """Return mean and variance of a family's sum above its least value; nan without a law."""
     room = -elementary.expm1(tilt - inverse)
     if not room > 0.0:
@@ -110,14 +113,6 @@ def _moments(gaps, counts, begin, stop, size, inverse, tilt):
 
 
 @njit()
-def moments_of_leaves(number, begins, gaps, counts, size, inverse, tilt, mean, variance):
-    """Fill the moments of the sums of families `number` above their least values."""
-    for f in number:
-        law = gaps, counts, begins[f], begins[f + 1], size[f], inverse[f]
-        mean[f], variance[f] = _moments(*law, tilt[f])
-
-
-@njit()
 def place_leaves(number, begins, gaps, counts, size, inverse, tilt, depth, placed):
     """Fill rows `number` of `placed` (m, 4): ends, and tilts of the ends, of each sum.
 
@@ -128,7 +123,7 @@ def place_leaves(number, begins, gaps, counts, size, inverse, tilt, depth, place
     for f in number:
         law = gaps, counts, begins[f], begins[f + 1], size[f], inverse[f]
         room = inverse[f] - tilt[f]
-        _, variance = _moments(*law, tilt[f])
+        _, variance = moments_of_family(*law, tilt[f])
         placed[f, 0] = placed[f, 1] = np.nan
         if not variance > 0.0:
             continue
@@ -168,7 +163,7 @@ def match_leaves(number, families, size, owners, grid):
             new = 0.5 * (max(lower, tilt[f]) + upper)
         for _ in range(_STEPS):
             tilt[f] = math.floor(new / grid) * grid
-            mean, variance = _moments(*law, tilt[f])
+            mean, variance = moments_of_family(*law, tilt[f])
             weight = decay, above[f] - tilt[f], lo[f], hi[f]
             off = weigh_one(base[f] + mean, variance, *weight)[0] - base[f] - mean
             if off * off <= _CLOSE * variance or new == (upper if off > 0.0 else lower):
@@ -527,6 +522,36 @@ def weigh_normal(mean, variance, decay, tilt, lo, hi, found):
 
 
 @njit(inner=True)
+def _mills(x):
+    """Return the Mills ratio of a standard normal law at x >= 0, up to 1e-5 of it."""
+    if x > _FAR:
+        out = x
+        for k in range(_FRACTIONS, 0, -1):
+            out = x + k / out
+        return 1.0 / out
+    # Abramowitz and Stegun (1964), 7.1.26
+    t = 1.0 / (1.0 + 0.3275911 * x * math.sqrt(0.5))
+    poly = 1.421413741 + t * (-1.453152027 + t * 1.061405429)
+    return math.sqrt(0.5 * math.pi) * t * (0.254829592 + t * (-0.284496736 + t * poly))
+
+
+@njit(inner=True)
+def _above_zero(ratio):
+    """Return what lies above 0 of a normal law of variance 1 and mean `ratio`.
+
+    That is its share, divided by the density at 0, and its mean and variance.
+    """
+    if ratio < -_FAR * _FAR:
+        square = ratio * ratio
+        return -1.0 / ratio, -(1.0 - 2.0 / square) / ratio, (1.0 - 6.0 / square) / square
+    share = _mills(abs(ratio))
+    if ratio > 0.0:
+        share = math.sqrt(2.0 * math.pi) * elementary.exp(0.5 * min(ratio * ratio, _MOST)) - share
+    off = ratio + 1.0 / share
+    return share, off, max(1.0 - off / share, 0.0)
+
+
+@njit(inner=True)
 def weigh_one(mean, variance, decay, tilt, lo, hi):
     """Return mean and variance of a weighted normal law, roughly.
 
@@ -535,6 +560,14 @@ def weigh_one(mean, variance, decay, tilt, lo, hi):
     deviation = math.sqrt(variance)
     right = mean + variance * (tilt - decay)
     left = mean + variance * (tilt + decay)
+    if lo == -np.inf and hi == np.inf:
+        # two pieces of normal laws, of which at most one has its mode on its own side of 0
+        up, down = _above_zero(right / deviation), _above_zero(-left / deviation)
+        share = up[0] / (up[0] + down[0])
+        middle = share * up[1] - (1.0 - share) * down[1]
+        apart = share * (1.0 - share) * (up[1] + down[1]) ** 2
+        own = share * up[2] + (1.0 - share) * down[2] + apart
+        return middle * deviation, own * variance
     mode = right if right > 0.0 else min(left, 0.0)
     mode = min(max(mode, lo), hi)
     # points at distances that grow by one factor, on both sides of the mode

@@ -60,6 +60,8 @@ _TRIES = 4
 _FAINT = 1e-4
 # Bits of a gap; the family is in the others.
 _BITS = 40
+# Deviations of a family of leaves beyond which a leaf's distance from its bound may split its law.
+_SPLIT = 4.0
 # Nats by which the smallest weight of a negative binomial table may differ by tilts.
 _NATS = 100.0
 # Tilts are multiples of this, so that sums and differences of tilts are exact.
@@ -161,7 +163,10 @@ class _Filling:
         self.number = np.diff(start).astype(np.int64)
         law = self._leaves(ends[0])
         own = code[owner]
-        self.first_of = self._first_of(law, np.where(owner >= 0, own, -1), above)
+        rates = np.unique(law.inverse, return_inverse=True)[1]
+        weight = np.where(owner >= 0, own, -1).astype(np.int64)
+        self.keys = weight, self.number, law.base, rates
+        self.first_of = self._first_of(law, np.flatnonzero(of_leaves), above.astype(np.int64))
         # families whose tables are filled, and how many have each one
         self.kept = self.first_of == np.arange(m)
         self.times = np.bincount(self.first_of, minlength=m)
@@ -186,6 +191,11 @@ class _Filling:
         self.rounds = Rounds(tree, law, unary, tilt, near=near)
         self.settled = self.rounds.settle()
         self.law, self.above = law, above
+        # largest distance of a leaf below each sum from its bound
+        self.reach = np.maximum.reduceat(gap[member], start[:-1])
+        for d in range(int(forest.depth.max(initial=0)), -1, -1):
+            here = np.flatnonzero((forest.depth == d) & (above >= 0))
+            np.maximum.at(self.reach, above[here], self.reach[here])
         self.owners = Owners(
             np.where(owner >= 0, unary.kind[own], laws.FLAT),
             np.where(owner >= 0, self.inverse[owner], 0.0),
@@ -199,19 +209,31 @@ class _Filling:
     def _begin(self) -> None:
         """Begin with no table, and with settled tilts."""
         n, m = self.n, self.m
-        self.theta = theta = _on_grid(self.settled.tilt[self.first_of])
+        theta = self.rounds.rounded(self.settled.tilt, self.reach)
+        self.theta = theta = _on_grid(theta[self.first_of])
         tilts = np.where(self.above >= 0, theta[self.above], 0.0)
         self.law = self.law._replace(tilt=theta.copy())
         self.owners = self.owners._replace(tilt=tilts)
+        # a law with two modes may lie far from where its normal stand-in does
+        deviation = np.sqrt(self.settled.of_sum[1])
+        split = self.families.of_leaves & self.kept & (self.reach > _SPLIT * deviation)
+        self._match(np.flatnonzero(split))
         self.place, self.first, self.size = np.zeros((3, n + m), dtype=np.int64)
         # untouched pages take no memory
         self.table, self.used = np.empty(1 << 24, dtype=np.int64), 0
         self.tails, self.doubt = np.zeros((4, n + m)), Doubt(*np.zeros((6, n + m)))
-        self.retilt, self.directly = np.zeros(m), np.zeros(m, dtype=np.bool_)
-        self.used_tilt = np.zeros(m, dtype=np.bool_)
+        self.retilt = np.zeros(m)
+        # families whose tables are filled directly, whose tilt is settled for good, and whose
+        # members' tables have been filled anew
+        self.directly, self.used_tilt, self.anew = np.zeros((3, m), dtype=np.bool_)
         self.placed, self.base_tilt = np.full((m, 4), np.nan), np.zeros(m)
         none = np.empty(0, dtype=np.int64)
         self.binomials = Binomials(np.zeros(m, dtype=np.int64), none, none, np.empty(0))
+
+    def _match(self, leaves: IntArray) -> None:
+        """Move the tilts of families of leaves to what their owners want."""
+        kernels.match_leaves(leaves, self.law, self.number, self.owners, _GRID)
+        self.theta[leaves] = self.law.tilt[leaves]
 
     def _settle_above(self, number: IntArray) -> None:
         """Take the tilts of sums whose members have no tables yet from the moments of tables."""
@@ -222,7 +244,7 @@ class _Filling:
         if self.used_tilt.all():
             return
         settled, free = self.rounds.settle_above(number, found, self.theta), ~self.used_tilt
-        self.theta[free] = _on_grid(settled.tilt[free])
+        self.theta[free] = _on_grid(self.rounds.rounded(settled.tilt, self.reach)[free])
         self.owners.tilt[:] = np.where(self.above >= 0, self.theta[self.above], 0.0)
 
     def _leaves(self, inverse: FloatArray) -> Leaves:
@@ -241,12 +263,13 @@ class _Filling:
         self.lifted = np.bincount(distinct >> _BITS, weights=gaps * counts, minlength=m)
         return Leaves(begins, gaps, counts, base.astype(np.int64), inverse, np.zeros(m))
 
-    def _first_of(self, law: Leaves, own: IntArray, above: IntArray) -> IntArray:
-        """Return the first family of leaves that equals each family, and has an equal owner."""
-        rates = np.unique(law.inverse, return_inverse=True)[1]
-        keys = own.astype(np.int64), above.astype(np.int64), self.number, law.base, rates
-        number = np.flatnonzero(self.families.of_leaves)
-        return first_equal(number, keys, law.begins, (law.gaps, law.counts), self.m)
+    def _first_of(self, law: Leaves, number: IntArray, *keys: IntArray) -> IntArray:
+        """Return the first of the families of leaves `number` that equals each, see `first_equal`.
+
+        Equal families have equal owners, too.
+        """
+        lists = law.gaps, law.counts
+        return first_equal(number, (*self.keys, *keys), law.begins, lists, self.m)
 
     def filled(self) -> FamilySums | None:
         """Fill all tables; None if draws would be rejected too often."""
@@ -256,15 +279,17 @@ class _Filling:
     def _fill_all(self) -> FamilySums | None:
         of = self.families
         leaves = np.flatnonzero(of.of_leaves & self.kept)
-        if not self._fill_leaves(leaves):
+        first = self._first_of(self.law, leaves, *self._tilts())
+        if not self._fill_leaves(leaves[first[leaves] == leaves]):
             return None
-        self._share(np.flatnonzero(of.of_leaves))
+        self._share(leaves, first)
+        self._share(np.flatnonzero(of.of_leaves), self.first_of)
         self._settle_above(leaves[of.owner[leaves] >= 0])
         inner = np.flatnonzero(~of.of_leaves)
         level = self.level[inner]
         for d in range(int(level.max(initial=-1)), -1, -1):
             number = inner[level == d]
-            if not self._fill_level(number):
+            if not self._fill_inner(number):
                 return None
             self._settle_above(number[of.owner[number] >= 0])
         # without tails, the only entry of a table is a constant
@@ -300,12 +325,20 @@ class _Filling:
         self.directly[at] = direct
         return self._directly(at[direct]) and self._by_transforms(at[~direct])
 
-    def _share(self, number: IntArray) -> None:
+    def _tilts(self) -> tuple[IntArray, IntArray]:
+        """Return the bits of the tilts of families, and of those above them."""
+        return self.theta.view(np.int64), self.owners.tilt.view(np.int64)
+
+    def _share(self, number: IntArray, first_of: IntArray) -> None:
         """Give families of leaves the tables of the first one that equals each of them."""
-        other = number[self.families.of_leaves[number] & ~self.kept[number]]
-        first = self.first_of[other]
+        other = number[first_of[number] != number]
+        first = first_of[other]
         for column in (self.base_tilt, self.directly, self.binomials.of, self.law.tilt):
             column[other] = column[first]
+        self._copy(other, first)
+
+    def _copy(self, other: IntArray, first: IntArray) -> None:
+        """Give the owners of families the tables of other ones."""
         held, own = self.holder[other], self.holder[first]
         for column in (self.place, self.first, self.size, *self.tails, *self.doubt):
             column[held] = column[own]
@@ -397,6 +430,31 @@ class _Filling:
         sums, error = _back(spectra, means)
         return self._weigh(number, sums, error, part, self.law.base[number] + first, ends)
 
+    def _fill_inner(self, number: IntArray) -> bool:
+        """Fill the tables of the owners of all families of one depth, those of equal ones once."""
+        of, sizes = self.families, self.number[number]
+        if not number.size:
+            return True
+        member = of.member[ranges(of.start[number].astype(np.int64), sizes)]
+        family = np.repeat(np.arange(number.size), sizes)
+        tables = np.bincount(family, weights=~self.owned[member], minlength=number.size) == 0.0
+        mine = np.flatnonzero(tables)
+        rows = _distinct(family, member.astype(np.int64), self.place, tables)
+        keys = [column[number[mine]] for column in (*self.keys[:2], *self._tilts())]
+        lists = self.place[rows.member], rows.times
+        equal = first_equal(np.arange(mine.size), keys, rows.begins, lists, mine.size)
+        first = number.copy()
+        first[mine] = number[mine][equal]
+        if not self._fill_level(number[first == number]):
+            return False
+        # where the members of the first one have been filled anew, those of others have not
+        same = (first != number) & ~self.anew[first]
+        other, first_of = number[same], first[same]
+        for column in (self.theta, self.retilt):
+            column[other] = column[first_of]
+        self._copy(other, first_of)
+        return self._fill_level(number[(first != number) & ~same])
+
     def _fill_level(self, number: IntArray, tries: int = _TRIES) -> bool:
         """Fill the tables of the owners of families of one depth, whose members have tables."""
         of, sizes = self.families, self.number[number]
@@ -440,17 +498,17 @@ class _Filling:
     def _refill(self, number: IntArray) -> bool:
         """Fill the tables of the members of families anew, by the tilts of these families."""
         of = self.families
+        self.anew[number] = True
         at = ranges(of.start[number].astype(np.int64), self.number[number])
         below = self.below[of.member[at]]
         below = below[below >= 0]
         above = self.theta[self.above[below]]
         self.owners.tilt[below] = above
         leaves = below[of.of_leaves[below] & self.kept[below]]
-        kernels.match_leaves(leaves, self.law, self.number, self.owners, _GRID)
-        self.theta[leaves] = self.law.tilt[leaves]
+        self._match(leaves)
         if not self._fill_leaves(leaves):
             return False
-        self._share(below)
+        self._share(below[of.of_leaves[below]], self.first_of)
         inner = below[~of.of_leaves[below]]
         self.theta[inner] -= self.retilt[inner]
         return not inner.size or self._fill_level(inner)
@@ -477,8 +535,8 @@ class _Filling:
         """Fill the tables of the owners of families of several members, by transforms."""
         tilt, low, high, *ends, longest, lost = found.T
         members = np.add.reduceat(rows.times, rows.begins[:-1])
-        # a tilt rounds its exponents and its exponentials
-        rounded = (4.0 + np.abs(tilt) * longest) * _UNIT * members
+        # a tilt rounds exponents and exponentials, and so the entries and the sum that divides them
+        rounded = (8.0 + 2.0 * np.abs(tilt) * longest) * _UNIT * members
         first = base + low.astype(np.int64)
         begins, levels = low.astype(np.int64), np.stack(ends, axis=1)
         periods = _periods(np.maximum(high - low, longest)).astype(np.int64)

@@ -8,27 +8,21 @@ top imposes are passed down. A few rounds settle the tilts. Only the time of dra
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from congenial.kernels.network import family_sums as kernels
+from congenial.kernels.network import family_tilts as kernels
 from congenial.kernels.network import moments as unary_laws
 from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network import Unary
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# Most rounds, and the move of a sum, in deviations, below which they stop. After `_FEW` rounds they
-# also stop once no sum has come nearer for `_STUCK` of them. A county of 600,000 cells needs 50.
-_ROUNDS, _FEW, _STUCK, _STILL = 400, 40, 5, 0.7
-# Least variance of a sum.
-_LEAST = 1e-3
-# Largest step in one round: its product with the deviation of a member, which limits by how much
-# the variance changes. Factor by which a step that had to be shortened grows again.
-_STEP, _GROW = 3.0, 1.5
-# Moves below which a family keeps its tilt and its moments, in deviations.
-_NEAR = 0.1
+# Most rounds.
+_ROUNDS = 400
+# Steps to which settled tilts are rounded, at most: in nats over a deviation of the sum, or the
+# largest scale of the noise, and over the largest distance of a leaf below from its bound.
+_SHARED, _APART = 0.5, 4.0
 # Scales of the lowest tilt that leaves begin with, and how often the range is halved.
 _WIDEST, _HALVES = 50.0, 40
 
@@ -109,57 +103,54 @@ class Rounds:
         self, shape: Shape, leaves: Leaves, unary: Unary, start: float, *, near: bool
     ) -> None:
         m, n = leaves.inverse.size, shape.code.size
-        self.shape, self.leaves, self.theta = shape, leaves, np.full(m, start)
-        # of variables, and of the sums below them
-        self.mean, self.variance = np.zeros((2, n))
+        self.owner, self.theta = shape.owner, np.full(m, start)
+        # of variables, and of the sums below them; what normal laws miss of the means of
+        # variables, and factors of their variances
+        self.mean, self.variance, self.missed, self.spread = np.zeros((4, n))
+        self.spread += 1.0
         self.own_mean, self.own_variance = np.zeros((2, m))
-        lone = ~shape.owned[shape.members]  # leaves among inner nodes
-        self.alone, self.alone_in = shape.members[lone], shape.family[lone]
-        scale = np.where(np.isfinite(unary.scale), unary.scale, 1.0)
-        columns = unary.kind, scale, unary.center, unary.lo, unary.hi
-        self.law = tuple(column[shape.code[self.alone]] for column in columns)
-        self.held, self.owner = shape.owner >= 0, np.maximum(shape.owner, 0)
-        self.top = ~self.held | (shape.above[self.owner] < 0)
-        self.over = np.where(self.top, 0, shape.above[self.owner])
-        own = shape.code[self.owner]
-        self.decay = np.where(unary.kind == laws.LAPLACE, unary.inverse, 0.0)[own]
-        self.lo, self.hi, self.center = unary.lo[own], unary.hi[own], unary.center[own]
-        self.fixed = ~self.held | (self.lo == self.hi)
+        # the last distance of each sum from its wanted mean, the share of its steps, and moves of
+        # the tilt above since moments were found
+        last, damp, drift = np.zeros(m), np.ones(m), np.zeros(m)
+        held = shape.owner >= 0
+        self.over = np.where(held, shape.above[shape.owner], -1)
+        own = shape.code[shape.owner]
+        decay = np.where(unary.kind == laws.LAPLACE, unary.inverse, 0.0)[own]
+        lo, hi, center = unary.lo[own], unary.hi[own], unary.center[own]
+        fixed = ~held | (lo == hi)
         # by how much a tilt may lie below and above that of the sum above
-        bounded = [np.isfinite(end) | self.fixed | ~near for end in (self.hi, self.lo)]
-        self.least, self.most = (np.where(end, np.inf, self.decay) for end in bounded)
+        bounded = [np.isfinite(end) | fixed | ~near for end in (hi, lo)]
+        self.least, self.most = (np.where(end, np.inf, decay) for end in bounded)
         depths = range(int(shape.depth.max()) + 1)
         self.levels = [np.flatnonzero(shape.depth == d) for d in depths]
-        pairs = [shape.depth[shape.family] == d for d in depths]
-        self.below = [(shape.family[at], shape.members[at], shape.times[at]) for at in pairs]
-        owned = np.full(n, -1)
-        owned[shape.owner[self.held]] = np.flatnonzero(self.held)
-        inner = [(family, owned[members]) for family, members, _ in self.below]
-        self.children = [(family[at >= 0], at[at >= 0]) for family, at in inner]
-        self.pole = self._poles()
+        child = np.full(n, -1)
+        child[shape.owner[held]] = np.flatnonzero(held)
         # tilts hardly change the variance of normal members, so steps need no limit
-        normal = (unary.kind == laws.GAUSSIAN)[shape.code[shape.members]] & lone
-        others = np.bincount(shape.family[~normal], minlength=m)
-        self.free = ~shape.of_leaves & (others == 0)
-        # the last distance of each sum from its wanted mean, and the share of its steps
-        self.last, self.damp = np.zeros(m), np.ones(m)
-        # families whose moments are out of date, and moves of the tilt above since they were found
-        self.stale, self.drift = np.ones(m, dtype=np.bool_), np.zeros(m)
-        # families whose tilts are kept; what normal laws miss of the means of variables, and
-        # factors of their variances
-        self.kept, self.missed, self.spread = np.zeros(m, dtype=np.bool_), np.zeros(n), np.ones(n)
+        normal = (unary.kind == laws.GAUSSIAN)[shape.code[shape.members]]
+        others = np.bincount(shape.family[~normal | (child[shape.members] >= 0)], minlength=m)
+        free = ~shape.of_leaves & (others == 0)
+        begins = np.searchsorted(shape.family, np.arange(m + 1))
+        tree = begins, shape.members, shape.times, shape.owner, self.over, child
+        # families whose moments are out of date, and those whose tilts are kept
+        self.stale, self.kept = np.ones(m, dtype=np.bool_), np.zeros(m, dtype=np.bool_)
+        scale = np.where(np.isfinite(unary.scale), unary.scale, 1.0)
+        columns = unary.kind, scale, unary.center, unary.lo, unary.hi
+        self._fixed = (
+            np.concatenate(self.levels[::-1]),
+            (*tree, shape.of_leaves, free, shape.size),
+            leaves,
+            (shape.code, *columns),
+            (decay, lo, hi, center, self.least, self.most),
+        )
+        self.widest = float(unary.scale[np.isfinite(unary.scale)].max(initial=0.0))
+        self.pole = np.empty(m)
+        kernels.fill_poles(*self._fixed, self.pole)
+        self._moments = self.mean, self.variance, self.missed, self.spread
+        self._steps = last, damp, drift
 
     def settle(self) -> Settled:
         """Move the tilts until they settle."""
-        nearest, since = math.inf, 0
-        for done in range(_ROUNDS):
-            self.pass_up()
-            moved = self.pass_down()
-            since = 0 if moved < nearest else since + 1
-            nearest = min(nearest, moved)
-            stuck = done >= _FEW and since >= _STUCK
-            if moved < _STILL or stuck or not math.isfinite(moved):
-                break
+        self._settle(_ROUNDS)
         of_sum = self.own_mean, self.own_variance
         return Settled(self.theta, of_sum, (self.mean, self.variance))
 
@@ -169,98 +160,33 @@ class Rounds:
         `found` (2, of.size) has their means and variances by tables, which have the tilts `tilt`
         (m,) of these families and of those above them. The tilts of families `of` are kept.
         """
-        v, before = self.shape.owner[of], self.theta
+        v, moved = self.owner[of], self.theta != tilt
         self.theta = tilt.copy()
-        self.stale |= (before != tilt) | (before[self.over] != tilt[self.over]) & ~self.top
-        self.pass_up()
+        self.stale |= moved | moved[self.over] & (self.over >= 0)
+        self._settle(0)
         self.missed[v] += found[0] - self.mean[v]
-        self.spread[v] *= np.clip(found[1] / np.maximum(self.variance[v], _LEAST), 0.1, 10.0)
-        self.kept[of] = True
+        self.spread[v] *= np.clip(found[1] / np.maximum(self.variance[v], kernels.LEAST), 0.1, 10.0)
+        self.kept[of] = self.stale[of] = True
         return self.settle()
 
-    def _poles(self) -> FloatArray:
-        """Return the tilts from which on what is below each sum has no law."""
-        pole = np.where(self.shape.of_leaves, self.leaves.inverse, np.inf)
-        least = np.full(self.mean.size, np.inf)
-        kind, scale, *_, hi = self.law
-        ends = np.isposinf(hi) & (kind == laws.LAPLACE)
-        least[self.alone] = np.where(ends, 1.0 / scale, np.inf)
-        for of, (family, members, _) in zip(
-            reversed(self.levels), reversed(self.below), strict=True
-        ):
-            np.minimum.at(pole, family, least[members])
-            at = of[self.held[of]]
-            endless = np.isposinf(self.hi[at])
-            least[self.owner[at]] = np.where(endless, pole[at] + self.decay[at], np.inf)
-        return pole
+    def _settle(self, rounds: int) -> None:
+        of_sums = self.theta, self.own_mean, self.own_variance, *self._steps
+        state = self.pole, self._moments, of_sums, self.stale, self.kept
+        kernels.settle(*self._fixed, *state, rounds)
 
-    def pass_up(self) -> None:
-        """Find the moments of all sums and of their owners that are out of date."""
-        shape, m = self.shape, self.theta.size
-        begins, gaps, counts, base, inverse, _ = self.leaves
-        moving = np.flatnonzero(shape.of_leaves & self.stale & (shape.depth >= 0))
-        law = moving, begins, gaps, counts, shape.size, inverse, self.theta
-        kernels.moments_of_leaves(*law, self.own_mean, self.own_variance)
-        self.own_mean[moving] += base[moving]
-        if self.alone.size:
-            found = np.empty((2, self.alone.size))
-            unary_laws.moments(*self.law, self.theta[self.alone_in], *found)
-            self.mean[self.alone], self.variance[self.alone] = found
-        for level, (family, members, times), (above, child) in zip(
-            reversed(self.levels), reversed(self.below), reversed(self.children), strict=True
-        ):
-            self.stale[above[self.stale[child]]] = True
-            inner = level[~shape.of_leaves[level]]
-            summed = [
-                np.bincount(family, times * x[members], m) for x in (self.mean, self.variance)
-            ]
-            self.own_mean[inner] = summed[0][inner]
-            self.own_variance[inner] = np.maximum(summed[1][inner], _LEAST)
-            of = level[self.stale[level]]
-            tilt = np.where(self.top[of], 0.0, self.theta[self.over[of]]) - self.theta[of]
-            center, found = self.center[of], np.empty((2, of.size))
-            weight = self.decay[of], tilt, self.lo[of] - center, self.hi[of] - center
-            kernels.weigh_normal(self.own_mean[of] - center, self.own_variance[of], *weight, found)
-            found[0] += center
-            found[0, self.fixed[of]] = self.lo[of[self.fixed[of]]]
-            found[1, self.fixed[of]] = 0.0
-            at = self.held[of]
-            v = self.owner[of[at]]
-            self.mean[v] = found[0, at] + self.missed[v]
-            self.variance[v] = found[1, at] * self.spread[v]
+    def rounded(self, tilt: FloatArray, reach: IntArray) -> FloatArray:
+        """Round tilts, so that equal families of all sums share tables.
 
-    def pass_down(self) -> float:
-        """Move the tilts towards the means that the top imposes; return the largest distance.
-
-        Distances are in deviations.
+        `reach` (m,) has the largest distance of a leaf below each sum from its bound. Steps are a
+        part of a deviation. They are smaller where a leaf may lie far away, since its law may have
+        two modes.
         """
-        wanted, moved = self.mean.copy(), 0.0
-        change = np.zeros(self.theta.size)
-        for of, (family, members, _) in zip(self.levels, self.below, strict=True):
-            spread = np.sqrt(self.own_variance[of])
-            aim = np.where(self.held[of], wanted[self.owner[of]], 0.0)
-            off = (aim - self.own_mean[of]) / spread
-            # steps that go back and forth are shortened
-            back, damp = off * self.last[of] < 0.0, self.damp[of]
-            self.damp[of] = np.where(back, 0.5 * damp, np.minimum(_GROW * damp, 1.0))
-            self.last[of] = off
-            most = np.where(self.free[of], np.inf, _STEP * np.sqrt(self.shape.size[of]))
-            step = self.damp[of] * np.clip(off, -most, most) / spread
-            # families that are near are left as they are
-            step[np.abs(off) < _NEAR] = 0.0
-            free = ~self.kept[of]
-            wish = self.theta[of] + np.minimum(step, 0.5 * (self.pole[of] - self.theta[of]))
-            over = np.where(self.top[of], 0.0, self.theta[self.over[of]] + change[self.over[of]])
-            # no weight may rise outwards faster than without noise
-            kept = np.clip(wish, over - self.least[of], over + self.most[of])
-            change[of] = free * (kept - self.theta[of])
-            near = free & ((kept == wish) | (kept != self.theta[of]))
-            moved = max(moved, float(np.abs(off[near]).max(initial=0.0)))
-            wanted[members] = self.mean[members] + self.variance[members] * change[family]
-        self.theta += change
-        self.mean = wanted
-        above = np.where(self.top, 0.0, change[self.over])
-        self.drift = np.where(self.stale, 0.0, self.drift) + above
-        far = np.abs(self.drift) * np.sqrt(self.variance[self.owner]) > _NEAR
-        self.stale = (change != 0.0) | far
-        return moved
+        out = tilt.copy()
+        for of in self.levels:
+            spread = np.maximum(np.sqrt(self.own_variance[of]), reach[of] * (_SHARED / _APART))
+            spread = np.maximum(spread, self.widest)
+            steps = elementwise.power_of_two_above(spread / _SHARED)
+            own = np.rint(tilt[of] * steps) / steps + 0.0
+            above = np.where(self.over[of] >= 0, out[self.over[of]], 0.0)
+            out[of] = np.clip(own, above - self.least[of], above + self.most[of])
+        return out
