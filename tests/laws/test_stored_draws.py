@@ -24,6 +24,7 @@ WAYS = (
     "tree_with_pins: laplace, the root",
     "like_siblings: laplace, pinned",
     "families_split_directly: 1, 2",
+    "bounded_counts_under_wide_noise: 13.0",
     "cut_set: laplace, 0, 1.0",
     "wide_crossing_table: gaussian",
     "union: gaussian",

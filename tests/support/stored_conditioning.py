@@ -141,6 +141,17 @@ def families_split_directly(*pins):
     return law_of(cg.condition(cg.Additive(cg.DiscreteLaplace(50.0), tree), invariant), x)
 
 
+@case(13.0, 40.0)
+def bounded_counts_under_wide_noise(scale):
+    """A tree of which most leaves are empty, so that equal families share tables."""
+    above = np.repeat(np.arange(1, 41), 10), np.repeat(np.arange(41, 441), 40)
+    tree = cg.Tree.from_parents([-1, *[0] * 40, *np.concatenate(above).tolist()])
+    x = tree.roll_up(np.maximum(numbers(tree.leaves.size, 97) - 90, 0))
+    invariant = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+    made = cg.condition(cg.Additive(cg.DiscreteLaplace(scale), tree), invariant)
+    return {"draws": made.sample(x, 3, source(1))}
+
+
 LARGE = {
     "free": cg.consistent,
     "root": lambda tree: cg.consistent(tree) & cg.exactly([0]),
