@@ -70,29 +70,23 @@ def weighed(mean, variance, decay, tilt, lo, hi):
     return first, np.trapezoid(law * (x - first) ** 2, x)
 
 
-def found_moments(*law):
-    found = np.empty((2, 1))
-    kernels.weigh_normal(*(np.array([column]) for column in law), found)
-    return found[:, 0]
-
-
 @pytest.mark.parametrize("mean", [-30.0, 0.0, 12.0])
 @pytest.mark.parametrize("tilt", [-0.1, 0.0, 0.07])
 @pytest.mark.parametrize("lo", [-np.inf, -8.0])
 def test_moments_of_weighted_normal_laws(mean, tilt, lo):
     law = mean, 90.0, 0.1, tilt, lo, np.inf
-    (first, variance), found = weighed(*law), found_moments(*law)
+    (first, variance), found = weighed(*law), entry("network.family_sums.weigh_one")(*law)
     assert found[0] == pytest.approx(first, abs=0.2 * np.sqrt(variance))
     assert found[1] == pytest.approx(variance, rel=0.3)
 
 
 def test_moments_of_random_laws_without_ends_are_nearly_exact():
-    source = np.random.default_rng(5)
+    source, found_of = np.random.default_rng(5), entry("network.family_sums.weigh_one")
     for _ in range(40):
         deviation, decay = 10.0 ** source.uniform(0.0, 1.5), 10.0 ** source.uniform(-2.0, 0.0)
         mean, tilt = source.normal() * 3.0 * deviation, source.normal() * decay
         law = mean, deviation**2, decay, tilt, -np.inf, np.inf
-        (first, variance), found = weighed(*law), found_moments(*law)
+        (first, variance), found = weighed(*law), found_of(*law)
         assert found[0] == pytest.approx(first, abs=0.01 * np.sqrt(variance))
         assert found[1] == pytest.approx(variance, rel=0.03)
 

@@ -10,7 +10,7 @@ import pytest
 
 import congenial as cg
 from congenial.sum_network import families
-from congenial.sum_network.families import exact_arithmetic, family_draws
+from congenial.sum_network.families import exact_arithmetic, family_draws, family_sums
 from support.bounded_trees import conditioned, filled, random_tree
 
 pytestmark = pytest.mark.kernels
@@ -82,6 +82,26 @@ def test_equal_families_of_different_sums_have_one_table_with_true_weights():
             own = np.unique(np.stack((tree.parents[of], places)), axis=1)
             shared[level] += own.shape[1] - np.unique(places).size
     assert (shared[2:] > 0).all()
+
+
+@pytest.mark.parametrize("matched", [True, False])
+def test_families_of_leaves_whose_tables_lie_elsewhere_get_other_tilts(matched, monkeypatch):
+    tree, x = random_tree(np.random.default_rng(9), 60)
+    begin = family_sums._Filling._begin
+
+    def far_off(filling):
+        begin(filling)
+        leaves = filling.families.of_leaves
+        filling.theta[leaves] -= 2.0
+        filling.law.tilt[leaves] -= 2.0
+        if not matched:
+            monkeypatch.setattr(family_sums._Filling, "_match", lambda *_: None)
+
+    monkeypatch.setattr(family_sums._Filling, "_begin", far_off)
+    sums = filled(conditioned(tree, 20.0), x)
+    assert (sums is not None) == matched
+    if sums is not None:
+        assert entries_checked(sums) > 3
 
 
 def test_shares_agree_with_the_sums_term_by_term():

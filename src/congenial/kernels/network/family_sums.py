@@ -513,14 +513,6 @@ def fill_tilted(table, tilt, out):
         out[i] = float(table[i]) * (h + low)
 
 
-@njit()
-def weigh_normal(mean, variance, decay, tilt, lo, hi, found):
-    """Fill `found` (2, laws) with the means and variances of weighted normal laws, roughly."""
-    for i in range(mean.size):
-        law = mean[i], variance[i], decay[i], tilt[i], lo[i], hi[i]
-        found[0, i], found[1, i] = weigh_one(*law)
-
-
 @njit(inner=True)
 def _mills(x):
     """Return the Mills ratio of a standard normal law at x >= 0, up to 1e-5 of it."""

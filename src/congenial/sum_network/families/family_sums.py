@@ -183,7 +183,6 @@ class _Filling:
             owner.astype(np.int64),
             np.where(self.kept, forest.depth, -1).astype(np.int64),
             self.families.of_leaves,
-            self.owned,
             code.astype(np.int64),
             self.number,
         )
@@ -223,9 +222,9 @@ class _Filling:
         self.table, self.used = np.empty(1 << 24, dtype=np.int64), 0
         self.tails, self.doubt = np.zeros((4, n + m)), Doubt(*np.zeros((6, n + m)))
         self.retilt = np.zeros(m)
-        # families whose tables are filled directly, whose tilt is settled for good, and whose
-        # members' tables have been filled anew
-        self.directly, self.used_tilt, self.anew = np.zeros((3, m), dtype=np.bool_)
+        # families whose tables are filled directly, whose tilt is settled for good, whose members'
+        # tables have been filled anew, and whose own table needs another tilt
+        self.directly, self.used_tilt, self.anew, self.unfit = np.zeros((4, m), dtype=np.bool_)
         self.placed, self.base_tilt = np.full((m, 4), np.nan), np.zeros(m)
         none = np.empty(0, dtype=np.int64)
         self.binomials = Binomials(np.zeros(m, dtype=np.int64), none, none, np.empty(0))
@@ -274,9 +273,6 @@ class _Filling:
     def filled(self) -> FamilySums | None:
         """Fill all tables; None if draws would be rejected too often."""
         self._begin()
-        return self._fill_all()
-
-    def _fill_all(self) -> FamilySums | None:
         of = self.families
         leaves = np.flatnonzero(of.of_leaves & self.kept)
         first = self._first_of(self.law, leaves, *self._tilts())
@@ -308,7 +304,7 @@ class _Filling:
             self.doubt,
         )
 
-    def _fill_leaves(self, at: IntArray) -> bool:
+    def _fill_leaves(self, at: IntArray, *, again: bool = True) -> bool:
         """Fill the tables of the owners of the families of leaves `at`."""
         law, number = self.law, self.number
         if not at.size:
@@ -323,7 +319,11 @@ class _Filling:
         if not self._fill_binomials(at, ends.astype(np.int64) + 1):
             return False
         self.directly[at] = direct
-        return self._directly(at[direct]) and self._by_transforms(at[~direct])
+        if not (self._directly(at[direct]) and self._by_transforms(at[~direct])):
+            return False
+        unfit = at[self.unfit[at]]
+        self._match(unfit)
+        return not unfit.size or (again and self._fill_leaves(unfit, again=False))
 
     def _tilts(self) -> tuple[IntArray, IntArray]:
         """Return the bits of the tilts of families, and of those above them."""
@@ -333,7 +333,8 @@ class _Filling:
         """Give families of leaves the tables of the first one that equals each of them."""
         other = number[first_of[number] != number]
         first = first_of[other]
-        for column in (self.base_tilt, self.directly, self.binomials.of, self.law.tilt):
+        own = self.base_tilt, self.directly, self.binomials.of, self.law.tilt, self.theta
+        for column in own:
             column[other] = column[first]
         self._copy(other, first)
 
@@ -380,8 +381,7 @@ class _Filling:
             args = of, self.law, self.binomials, self.owners, tilt, self.placed, _DEPTH
             held = found, tails, self.table, self.used
             self.table, self.used = kernels.fill_directly(*args, *held)
-            if not (found[:, 2] > 0.0).all():
-                return False
+            self.unfit[of] = found[:, 2] == 0.0
             self._hold(of, found, tails, tilt, found[:, 5], 0.0)
             if self.used > _ROOM:
                 return False
@@ -428,7 +428,8 @@ class _Filling:
         ends = np.column_stack((ends, fall * (high - low) - _DEPTH))
         part = first % turns.shape[1], (high - low).astype(np.int64) + 1
         sums, error = _back(spectra, means)
-        return self._weigh(number, sums, error, part, self.law.base[number] + first, ends)
+        self._weigh(number, sums, error, part, self.law.base[number] + first, ends)
+        return self.used <= _ROOM
 
     def _fill_inner(self, number: IntArray) -> bool:
         """Fill the tables of the owners of all families of one depth, those of equal ones once."""
@@ -617,10 +618,9 @@ class _Filling:
         args = number, sums, part, error, first, ends, self.owners, self.theta, found, tails
         self.table, self.used = kernels.weigh_all(*args, self.table, self.used)
         # draws of sums that are mostly bounds would be rejected
-        if not (found[:, 2] > 0.0).all() or found[:, 5].max() > _FAINT:
-            return False
+        self.unfit[number] = unfit = (found[:, 2] == 0.0) | (found[:, 5] > _FAINT)
         self._hold(number, found, tails, self.theta[number], 0.0, error)
-        return self.used <= _ROOM
+        return not unfit.any() and self.used <= _ROOM
 
     def _hold(
         self,

@@ -62,7 +62,6 @@ class Shape(NamedTuple):
     owner: IntArray  # shape (m,): -1 for a sum that is fixed at 0.
     depth: IntArray  # shape (m,): -1 for a family that equals another one.
     of_leaves: BoolArray  # shape (m,)
-    owned: BoolArray  # shape (n,): Whether a variable owns a family.
     code: IntArray  # shape (n,): Weight of each variable.
     size: IntArray  # shape (m,)
 
