@@ -149,7 +149,7 @@ def _laws(mechanism: Mechanism, datasets: Sequence[Values]) -> list[Callable[[Va
     if type(mechanism) is Conditioned:  # another class may state another law
         try:
             logs = mechanism.log_normalizers(datasets)
-        except (NumericalError, UnsupportedError):
+        except UnsupportedError:
             pass  # tables of one dataset may fit in memory where those of all do not
         else:
             every = zip(datasets, logs.tolist(), strict=True)

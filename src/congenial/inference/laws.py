@@ -16,7 +16,7 @@ from congenial.inference.simulated import Draw
 from congenial.inference.splits.messages import Evidence, Summaries
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
-from congenial.sum_network import Compiled, Tables, exact, share_unary
+from congenial.sum_network import Compiled, Tables, exact, families, share_unary
 from congenial.sum_network.exact import Envelopes
 from congenial.types import FloatArray, IntArray
 
@@ -104,7 +104,8 @@ class NetworkLaw:
                 "some counts are not determined by measurements, so a flat prior gives no "
                 "posterior; give a prior, or bounds."
             )
-        return sum_network.compile(forest, flat, whole=whole), center
+        tilts = families.matched_tilts
+        return sum_network.compile(forest, flat, whole=whole, tilts_of=tilts), center
 
 
 def evidence_of(problem: Problem) -> Evidence:

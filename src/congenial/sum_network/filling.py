@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -15,6 +16,9 @@ from congenial.sum_network.weights import SharedUnary
 from congenial.sum_network.windows import check_feasible_sums, check_proper, tilts
 from congenial.types import FloatArray
 
+# Finds multipliers of the sums, shape (m,), for a forest and its weights.
+Tilts = Callable[[SumForest, SharedUnary], FloatArray]
+
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
@@ -22,6 +26,7 @@ class Compiled:
 
     forest: SumForest
     weights: SharedUnary  # or `PriorWeights`
+    tilts_of: Tilts = tilts  # From which the multipliers come, unless weights have a prior.
     freed: Freed | None = None  # Variables that were removed from the sums and follow from others.
 
     @cached_property
@@ -29,26 +34,28 @@ class Compiled:
         """Multipliers of the sums, shape (m,), which tilt the weights so that means add up."""
         if isinstance(self.weights, PriorWeights):
             return prior_tilts(self.forest, self.weights)
-        return tilts(self.forest, self.weights)
+        return self.tilts_of(self.forest, self.weights)
 
 
 def compile(  # noqa: A001 -- reached as `sum_network.compile`
-    forest: SumForest, weights: SharedUnary, *, whole: bool = True
+    forest: SumForest, weights: SharedUnary, *, whole: bool = True, tilts_of: Tilts = tilts
 ) -> Compiled:
     """Check that the weights and the sums have a law.
 
     Unless `whole`, sums that constrain nothing are left out, see `freed`; then the tables lack the
-    laws of some variables. Raises InfeasibleError if no value satisfies all the sums,
-    UnsupportedError if the law is improper.
+    laws of some variables. `tilts_of` finds the multipliers, when they are needed.
+
+    Raises InfeasibleError if no value satisfies all the sums, UnsupportedError if the law is
+    improper.
     """
     if isinstance(weights, PriorWeights):
-        return Compiled(forest, weights)
+        return Compiled(forest, weights, tilts_of)
     check_proper(forest, weights)
     check_feasible_sums(forest, weights)
     freed = None
     if not whole and (found := free_sums(forest, weights)):
         forest, weights, freed = found
-    return Compiled(forest, weights, freed)
+    return Compiled(forest, weights, tilts_of, freed)
 
 
 def fill(compiled: Compiled) -> Tables:

@@ -222,7 +222,8 @@ def _widen_until_certified(
         tables, cut = _fill(network, place, (lo, hi), wanted)
         enough = max(20.0 * _CUT, 0.5 * tables.error)
         slow = 0.5 * last < cut
-        stalled = slow and tables.error <= limit  # transforms limit it, not windows
+        # transforms limit it, not windows
+        stalled = cut > last or (slow and tables.error <= limit)
         if cut <= enough or stalled:
             if tables.error > limit:
                 raise NumericalError(

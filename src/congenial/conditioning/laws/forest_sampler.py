@@ -171,7 +171,7 @@ class Conditioned(PlotsMarginals):
             return np.full(len(checked), self.log_mass)
         weights = [self._shared_weights(counts, self.forest.orientation) for counts in checked]
         forest, together = self.forest.repeated(len(checked)), side_by_side(weights)
-        tables = sum_network.fill(sum_network.compile(forest, together, whole=False))
+        tables = sum_network.fill(_compile(forest, together))
         return tables.log_sums(len(checked)) + self.log_mode
 
     def work_at(self, x: npt.ArrayLike) -> tuple[float, float]:
@@ -239,7 +239,7 @@ class Conditioned(PlotsMarginals):
             If no values with the pinned values of `x` satisfy the invariant.
         """
         weights = self._shared_weights(self._checked(x), self.forest.orientation)
-        compiled = sum_network.compile(self.forest, weights)
+        compiled = _compile(self.forest, weights, whole=True)
         if thorough:
             rows = sum_network.forest_rows(self.forest)
             return sum_network.least_ceiling(rows, weights.each) + self.log_mode
@@ -534,7 +534,7 @@ class Conditioned(PlotsMarginals):
 
     def _compiled(self, counts: IntArray | None, *, whole: bool = False) -> sum_network.Compiled:
         weights = self._shared_weights(counts, self.forest.orientation)
-        return sum_network.compile(self.forest, weights, whole=whole)
+        return _compile(self.forest, weights, whole=whole)
 
     def own_weights(self, counts: IntArray) -> SharedUnary:
         """List the weights of the noise within its bounds, for counts that add up."""
@@ -607,6 +607,14 @@ class Conditioned(PlotsMarginals):
         exact_values = values if values.dtype.kind == "i" else np.where(whole[:, None], real, 0.0)
         v: IntArray = np.asarray(exact_values).astype(np.int64)
         return np.asarray(whole & self.resolved.satisfied_by(v, counts))
+
+
+def _compile(
+    forest: SumForest, weights: SharedUnary, *, whole: bool = False
+) -> sum_network.Compiled:
+    """Compile sums, with multipliers that fit wide noise too."""
+    tilts = families.matched_tilts
+    return sum_network.compile(forest, weights, whole=whole, tilts_of=tilts)
 
 
 def data_free_weights(

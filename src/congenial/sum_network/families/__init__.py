@@ -13,17 +13,19 @@ from congenial.namespaces import offer
 if TYPE_CHECKING:
     from congenial.sum_network.families.family_draws import sample as sample
     from congenial.sum_network.families.family_records import FamilySums as FamilySums
-    from congenial.sum_network.families.family_sums import are_wide as are_wide
     from congenial.sum_network.families.family_sums import fill_families as fill_families
-    from congenial.sum_network.families.family_sums import have_wide_noise as have_wide_noise
+    from congenial.sum_network.families.family_sums import matched_tilts as matched_tilts
     from congenial.sum_network.families.family_sums import settled as settled
     from congenial.sum_network.families.family_tilts import Settled as Settled
+    from congenial.sum_network.families.wide_noise import are_wide as are_wide
+    from congenial.sum_network.families.wide_noise import have_wide_noise as have_wide_noise
 
 _HOME = {
     "sum_network.families.family_draws": "sample",
     "sum_network.families.family_records": "FamilySums",
-    "sum_network.families.family_sums": "are_wide fill_families have_wide_noise settled",
+    "sum_network.families.family_sums": "fill_families matched_tilts settled",
     "sum_network.families.family_tilts": "Settled",
+    "sum_network.families.wide_noise": "are_wide have_wide_noise",
 }
 
 __all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -33,6 +33,8 @@ from congenial.sum_network.families.family_tilts import (
     Shape,
     common_tilt,
 )
+from congenial.sum_network.families.wide_noise import applies, have_wide_noise
+from congenial.sum_network.windows import tilts
 from congenial.types import BoolArray, FloatArray, IntArray
 
 _UNIT = 2.0**-53
@@ -40,9 +42,6 @@ _UNIT = 2.0**-53
 _DIRECT = 1 << 18
 # Longest period of a transform, and most children with tables in one family.
 _LONGEST, _MOST = 1 << 22, 4096
-# Median scale, and that scale times the number of variables, from which tables of families take
-# less time (measured on census blocks, with cells and without).
-_WIDE, _WORTH = 4.0, 200_000.0
 # Entries of the transforms that are in memory at once.
 _AT_ONCE = 1 << 20
 # Most entries of all tables, 1.5 GiB.
@@ -70,19 +69,9 @@ _GRID = 2.0**-40
 
 def fill_families(forest: SumForest, weights: SharedUnary) -> FamilySums | None:
     """Fill the tables; None where this way does not apply, or draws would be rejected too often."""
-    if not _applies(forest, weights) or (weights.unary.center != 0.0).any():
+    if not applies(forest, weights) or (weights.unary.center != 0.0).any():
         return None
     return _Filling(forest, weights).filled()
-
-
-def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
-    """Whether tables of families take less time than those of all merges, as far as is known."""
-    return _scale(forest, weights) * forest.n >= _WORTH and have_wide_noise(forest, weights)
-
-
-def have_wide_noise(forest: SumForest, weights: SharedUnary) -> bool:
-    """Whether `settled` tilts match the means of sums better than tilts of single weights do."""
-    return _scale(forest, weights) >= _WIDE and _applies(forest, weights)
 
 
 def settled(forest: SumForest, weights: SharedUnary) -> Settled:
@@ -91,37 +80,18 @@ def settled(forest: SumForest, weights: SharedUnary) -> Settled:
     A member of a family may have a weight of any kind, see `joined`.
     """
     filling = _Filling(forest, weights, near=False)
-    tilt = _on_grid(filling.settled.tilt[filling.first_of])
+    tilt = filling.rounds.rounded(filling.settled.tilt, filling.reach)
+    tilt = _on_grid(tilt[filling.first_of])
     return filling.settled._replace(tilt=tilt)
 
 
-def _scale(forest: SumForest, weights: SharedUnary) -> float:
-    """Return the median scale of the noise."""
-    scales = weights.unary.scale[weights.code[forest.above >= 0]]
-    return float(np.median(scales)) if scales.size else 0.0
+def matched_tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
+    """Return multipliers of the sums that match means of messages if the noise is wide.
 
-
-def _applies(forest: SumForest, weights: SharedUnary) -> bool:
-    """Whether all sums are those of a tree whose measured leaves have lower bounds."""
-    unary, owner = weights.unary, forest.owner
-    owned = owner[owner >= 0]
-    if not forest.m or forest.turned or (forest.sign < 0).any():
-        return False
-    if np.bincount(owned, minlength=1).max(initial=0) > 1:
-        return False
-    leaf = np.ones(forest.n, dtype=np.bool_)
-    leaf[owned] = False
-    # variables that follow from others are left at 0
-    isolated = leaf & (forest.above < 0)
-    none = (unary.lo == 0.0) & (unary.hi == 0.0)
-    leaf &= ~isolated
-    bounded = (unary.kind == laws.LAPLACE) & np.isfinite(unary.lo) & np.isposinf(unary.hi)
-    least = np.where(np.isfinite(unary.lo), unary.lo, 0.0)
-    near = (np.abs(least) < 2.0**40) & (np.abs(unary.center - least) < 2.0**40)
-    fits = bounded & near
-    known = (unary.kind == laws.LAPLACE) | (unary.kind == laws.FLAT)
-    code = weights.code
-    return bool(none[code[isolated]].all() and fits[code[leaf]].all() and known[code].all())
+    Otherwise they match means of single weights, which takes less time.
+    """
+    wide = have_wide_noise(forest, weights)
+    return settled(forest, weights).tilt if wide else tilts(forest, weights)
 
 
 class _Filling:
