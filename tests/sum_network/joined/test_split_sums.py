@@ -12,7 +12,7 @@ import congenial as cg
 from congenial.conditioning.parted import condition_by_parts
 from congenial.errors import NumericalError
 from congenial.sum_network.exact import exact_draws
-from congenial.sum_network.families import family_sums
+from congenial.sum_network.families import wide_noise
 from congenial.sum_network.joined import SplitSums, split_sums
 from support.attempts import probability, weight
 from support.narrow_windows import narrow_windows
@@ -64,8 +64,8 @@ def test_every_accepted_draw_has_its_weight_over_one_constant(seed, windows, mon
     if windows == "narrow":
         narrow_windows(monkeypatch, 0.2)
     if windows == "placed by the top":  # as under wide noise
-        monkeypatch.setattr(family_sums, "_WIDE", 0.0)
-        monkeypatch.setattr(family_sums, "_WORTH", 0.0)
+        monkeypatch.setattr(wide_noise, "_WIDE", 0.0)
+        monkeypatch.setattr(wide_noise, "_WORTH", 0.0)
     _, x, _, parted = random_parted(seed, 16)
     sums, rng, noted = parted.sums(x), cg.seeded(seed), []
     accepted = exact_draws.Acceptance.accepted

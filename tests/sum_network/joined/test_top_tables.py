@@ -10,7 +10,7 @@ from congenial.conditioning.parted import condition_by_parts
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.sum_network import of_tree
 from congenial.sum_network.exact import envelopes
-from congenial.sum_network.families import family_sums
+from congenial.sum_network.families import wide_noise
 from congenial.sum_network.joined import message_of, split_sums, top_tables
 from support.parted_trees import biased_parted, random_parted
 
@@ -19,8 +19,8 @@ from support.parted_trees import biased_parted, random_parted
 @pytest.mark.parametrize("make", [lambda seed: random_parted(seed, 24), biased_parted])
 def test_first_messages_hold_nearly_all_noise_on_hundreds_of_trees(make, wide, monkeypatch):
     if wide:  # all noise counts as wide, so that multipliers are those of families
-        monkeypatch.setattr(family_sums, "_WIDE", 0.0)
-        monkeypatch.setattr(family_sums, "_WORTH", 0.0)
+        monkeypatch.setattr(wide_noise, "_WIDE", 0.0)
+        monkeypatch.setattr(wide_noise, "_WORTH", 0.0)
     again = 0
     for seed in range(1000, 1150):
         _, x, _, parted = make(seed)
