@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -220,6 +222,23 @@ def test_windows_far_too_narrow_are_not_accepted(monkeypatch):
     monkeypatch.setattr(exact, "windows", planted)
     with pytest.raises(NumericalError, match="error bound"):
         tables_of(forest, unary)
+
+
+def test_tables_that_wider_windows_make_worse_are_refused_at_once(monkeypatch):
+    tree, one = WIDE["laplace, nothing pinned"]
+    forest, unary = of_tree(tree), weights_of(one)
+    fill, lost = exact._fill, []
+
+    def planted(network, place, placed, wanted):
+        # as transforms do: their errors grow with the windows
+        tables, _ = fill(network, place, placed, wanted)
+        lost.append(1e-6 * (1.0 + len(lost)))
+        return replace(tables, error=2e-6 + lost[-1]), lost[-1]
+
+    monkeypatch.setattr(exact, "_fill", planted)
+    with pytest.raises(NumericalError, match="rounding error"):
+        tables_of(forest, unary)
+    assert len(lost) == 2
 
 
 def test_the_bound_of_a_mechanism_is_above_the_distance_of_its_marginals():

@@ -81,6 +81,14 @@ def test_equal_families_of_different_sums_have_one_table_with_true_weights():
             places = sums.tables.place[of]
             own = np.unique(np.stack((tree.parents[of], places)), axis=1)
             shared[level] += own.shape[1] - np.unique(places).size
+        # those of leaves are not: term by term, as exact arithmetic finds them
+        own = sums.families.of_leaves & (sums.families.owner >= 0)
+        for f in source.choice(np.flatnonzero(own), 40).tolist():
+            v = int(sums.families.owner[f])
+            value = int(sums.tables.first[v] + source.integers(sums.tables.size[v]))
+            doubt = family_draws.family_draws.doubt_of(v, value, sums.doubt, sums.tables)
+            low, high = exact_arithmetic.share(sums, v, f, value)(0)
+            assert 1.0 - doubt <= low <= high <= 1
     assert (shared[2:] > 0).all()
 
 

@@ -239,7 +239,8 @@ class Conditioned(PlotsMarginals):
             If no values with the pinned values of `x` satisfy the invariant.
         """
         weights = self._shared_weights(self._checked(x), self.forest.orientation)
-        compiled = _compile(self.forest, weights, whole=True)
+        # multipliers that match means of single weights give the least bound
+        compiled = sum_network.compile(self.forest, weights)
         if thorough:
             rows = sum_network.forest_rows(self.forest)
             return sum_network.least_ceiling(rows, weights.each) + self.log_mode

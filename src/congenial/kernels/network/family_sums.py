@@ -38,9 +38,11 @@ _EVEN = 1e-4
 # Points on each side of the mode of a weighted normal law, the nearest one as a share of the least
 # width, and the farthest one in deviations.
 _POINTS, _NEAR, _REACH = 20, 0.05, 7.0
-# Value from which on a continued fraction has a normal law's tail, how many terms it has, and the
-# largest square of a value of which the share above 0 is not the whole.
-_FAR, _FRACTIONS, _MOST = 2.5, 12, 400.0
+# Deviations from which on a continued fraction gives a normal law's tail, its terms, and deviations
+# from which on the first terms of a series in 1 / x^2 give the tail's moments.
+_FAR, _FRACTIONS, _FARTHEST = 2.5, 12, 100.0
+# Squared deviations above which hardly anything of a normal law lies on the other side of 0.
+_WHOLE_LAW = 400.0
 # Most steps of a tilt, and the squared distance from the wanted mean at which they stop, in
 # variances.
 _STEPS, _CLOSE = 50, 0.01
@@ -533,12 +535,14 @@ def _above_zero(ratio):
 
     That is its share, divided by the density at 0, and its mean and variance.
     """
-    if ratio < -_FAR * _FAR:
+    if ratio < -_FARTHEST:
         square = ratio * ratio
         return -1.0 / ratio, -(1.0 - 2.0 / square) / ratio, (1.0 - 6.0 / square) / square
     share = _mills(abs(ratio))
     if ratio > 0.0:
-        share = math.sqrt(2.0 * math.pi) * elementary.exp(0.5 * min(ratio * ratio, _MOST)) - share
+        share = (
+            math.sqrt(2.0 * math.pi) * elementary.exp(0.5 * min(ratio * ratio, _WHOLE_LAW)) - share
+        )
     off = ratio + 1.0 / share
     return share, off, max(1.0 - off / share, 0.0)
 

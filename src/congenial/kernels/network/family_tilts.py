@@ -18,8 +18,8 @@ from congenial.kernels.network.moments import unary_moments
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.laws import LAPLACE
 
-# After `_FEW` rounds they also stop once no sum has come nearer for `_STUCK` of them. `_STILL` is
-# the move of a sum, in deviations, below which they stop. A county of 600,000 cells needs 50.
+# Rounds stop once all sums are within `_STILL` deviations of their wanted means. After `_FEW`
+# rounds they also stop once none has come nearer for `_STUCK` of them. 600,000 cells need 50.
 _FEW, _STUCK, _STILL = 40, 5, 0.7
 # Least variance of a sum.
 LEAST = 1e-3
