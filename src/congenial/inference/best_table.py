@@ -24,7 +24,7 @@ from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 Loss = Literal["l1", "l2"]
 
@@ -91,13 +91,7 @@ class BestTable(Moved):
     def law(self, noisy: npt.ArrayLike) -> Posterior:
         """Return the law of the counts given measurements."""
         problem = self._problem(noisy)
-        found = work(self.mechanism, problem)
-        if found > MOST_WORK:
-            raise UnsupportedError(
-                f"the posterior of {self.resolved.n:,} counts with this noise takes about "
-                f"{found:.2g} products in each pass, and the limit is {MOST_WORK:.2g}; use "
-                'method.name = "imaging", or less noise.'
-            )
+        check_work(work(self.mechanism, problem), self.resolved.n)
         known = evidence_of(problem)
         splits = fit_splits(known) if self.splits is None else self.splits
         return Posterior(problem, *splits_at(known, splits))
@@ -105,7 +99,7 @@ class BestTable(Moved):
     @property
     def projection(self) -> Imaged:
         """Imaging, whose table is released if the posterior cannot be computed (`REFUSED`)."""
-        return Imaged(self.mechanism, self.resolved, self.loss, integer=True)
+        return Imaged(self.mechanism, self.resolved, "l2", integer=True)
 
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Return the table of least expected error."""
@@ -175,16 +169,33 @@ class BestTable(Moved):
 
 def work(mechanism: Additive, problem: Problem | None = None) -> float:
     """Approximate the number of products of one pass over a tree; small counts need fewer."""
-    measured = np.isfinite(mechanism.scales)
-    far = FAR_NORMAL if mechanism.noise.kind == laws.GAUSSIAN else FAR_LAPLACE
-    above = far * np.where(measured, mechanism.scales, 0.0)
-    below = above
-    if problem is not None:
-        below = np.clip(problem.y, 0.0, above)  # counts are not negative
-        if mechanism.noise.kind == laws.LAPLACE:  # geometric laws, whose sums take no convolution
-            above = np.where(problem.tree.is_leaf & (problem.y <= 0), 0.0, above)
-    widths = (below + above + 1.0)[measured]
-    return float(widths @ widths)
+    measured, normal = np.isfinite(mechanism.scales), mechanism.noise.kind == laws.GAUSSIAN
+    if problem is None:
+        widths = 2.0 * (FAR_NORMAL if normal else FAR_LAPLACE) * mechanism.scales + 1.0
+    else:
+        widths = widths_of(mechanism.scales, normal, problem.y, problem.tree.is_leaf)
+    return float(widths[measured] @ widths[measured])
+
+
+def widths_of(
+    scale: FloatArray, normal: BoolArray | bool, y: FloatArray | IntArray, leaf: BoolArray
+) -> FloatArray:
+    """Return about how many values each measured count may have."""
+    above = np.where(normal, FAR_NORMAL, FAR_LAPLACE) * np.where(np.isfinite(scale), scale, 0.0)
+    below = np.clip(y, 0.0, above)  # counts are not negative
+    # Laplace noise gives geometric laws, whose sums take no convolution
+    above = np.where(leaf & (y <= 0) & ~np.asarray(normal), 0.0, above)
+    return np.asarray(below + above + 1.0)
+
+
+def check_work(products: float, counts: int) -> None:
+    """Refuse a posterior that takes too many products in each pass."""
+    if products > MOST_WORK:
+        raise UnsupportedError(
+            f"the posterior of {counts:,} counts with this noise takes about {products:.2g} "
+            f"products in each pass, and the limit is {MOST_WORK:.2g}; use "
+            'method.name = "imaging", or less noise.'
+        )
 
 
 def best_table(mechanism: Additive, invariant: Invariant, loss: Loss = "l1") -> BestTable:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,6 +21,97 @@ Chances = Callable[[IntArray, IntArray], FloatArray]
 _NEAR = 6
 # Most entries of all windows together, 8 bytes each.
 _MEMORY_LIMIT = 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Values of each node that are considered, from `low` to `high`; both of shape (n,)."""
+
+    low: FloatArray
+    high: FloatArray
+
+    @classmethod
+    def around(cls, start: IntArray, limits: tuple[FloatArray, FloatArray]) -> Window:
+        """Return the first window around a consistent tree."""
+        return cls(np.maximum(start - _NEAR, limits[0]), np.minimum(start + _NEAR, limits[1]))
+
+    def widened(self, found: IntArray, limits: tuple[FloatArray, FloatArray]) -> Window | None:
+        """Return a wider window for values at an end, if there are some."""
+        below = (found <= self.low) & (self.low > limits[0])
+        above = (found >= self.high) & (self.high < limits[1])
+        if not (below.any() or above.any()):
+            return None
+        width = self.high - self.low
+        low = np.where(below, np.maximum(self.low - 2.0 * width, limits[0]), self.low)
+        high = np.where(above, np.minimum(self.high + 2.0 * width, limits[1]), self.high)
+        return Window(low, high)
+
+
+@dataclass(frozen=True, eq=False)
+class Expected:
+    """The expected absolute errors of the values of a tree, or of a piece of it."""
+
+    tree: Tree
+    chances: Chances
+    window: Window
+    limits: tuple[FloatArray, FloatArray]
+    weights: FloatArray | None = None  # shape (n,): Factors of the errors; 1 by default.
+
+    def below(self, total: int) -> Expected:
+        """Return the part whose root has a given value."""
+        low, high, *limits = (
+            _with_first(each, total) for each in (self.window.low, self.window.high, *self.limits)
+        )
+        return replace(self, window=Window(low, high), limits=(limits[0], limits[1]))
+
+    def costs_of_root(self, low: int, high: int) -> FloatArray:
+        """Return the increments of the least cost as the root's value goes from `low` to `high`."""
+        ends = _with_first(self.window.low, low), _with_first(self.window.high, high)
+        wider = replace(self, window=Window(*ends))
+        return wider.minimised(self.tree.children[1])[1][: high - low].copy()
+
+    def minimised(
+        self, order: IntArray, more: Mapping[int, FloatArray] | None = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the best tree in the window, and the increments of the costs of all below a node.
+
+        Children come in some order by parent, in which ties are broken. `more` has increments of
+        nodes besides.
+        """
+        tree, n = self.tree, len(self.tree)
+        upwards = tree.bottom_up if tree.bottom_up.size else np.arange(n - 1, -1, -1)
+        first = self.window.low.astype(np.int64)
+        size = (self.window.high - self.window.low).astype(np.int64)
+        offset = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
+        if offset[-1] > _MEMORY_LIMIT:
+            raise UnsupportedError(
+                f"the best table needs {offset[-1] * 8 / 2**30:.1f} GiB, and the limit is "
+                f"{_MEMORY_LIMIT * 8 / 2**30:.1f} GiB; use loss='l2', or measurements with less "
+                "noise."
+            )
+        slopes = 2.0 * self.chances(first, size) - 1.0
+        if self.weights is not None:
+            slopes *= np.repeat(self.weights, size)
+        for node, costs in ({} if more is None else more).items():
+            slopes[offset[node] : offset[node + 1]] += costs
+        found: IntArray = np.empty(n, dtype=np.int64)
+        shape = tree.roots, tree.children[0], order, np.asarray(upwards, dtype=np.int64)
+        convex.minimise(*shape, first, offset, slopes, found)
+        return found, slopes
+
+
+def _with_first(values: FloatArray, first: int) -> FloatArray:
+    """Return values with another first one."""
+    out = values.copy()
+    out[0] = first
+    return out
+
+
+def _shuffled(tree: Tree, source: Randomness) -> IntArray:
+    """Return the children by parent; equally good trees are equally likely, so in random order."""
+    children = tree.children[1]
+    order = np.lexsort((source.bits(children.size), tree.parents[children]))
+    return np.asarray(children[order])
 
 
 def chances_of_draws(draws: IntArray) -> Chances:
@@ -70,32 +162,71 @@ def least_absolute(
 
     Raises UnsupportedError if windows would not fit in memory.
     """
-    n = len(tree)
-    starts, children = tree.children
-    # equally good trees are equally likely: ties go to children in a random order
-    order = np.lexsort((source.bits(children.size), tree.parents[children]))
-    shape = np.flatnonzero(tree.parents < 0), starts, children[order]
-    upwards = tree.bottom_up if tree.bottom_up.size else np.arange(n - 1, -1, -1)
-    low = np.maximum(start - _NEAR, limits[0])
-    high = np.minimum(start + _NEAR, limits[1])
-    found: IntArray = np.empty(n, dtype=np.int64)
+    top = Expected(tree, chances, Window.around(start, limits), limits, weights)
+    order = _shuffled(tree, source)
     while True:
-        first, size = low.astype(np.int64), (high - low).astype(np.int64)
-        offset = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
-        if offset[-1] > _MEMORY_LIMIT:
-            raise UnsupportedError(
-                f"the best table needs {offset[-1] * 8 / 2**30:.1f} GiB, and the limit is "
-                f"{_MEMORY_LIMIT * 8 / 2**30:.1f} GiB; use loss='l2', or measurements with less "
-                "noise."
-            )
-        slopes = 2.0 * chances(first, size) - 1.0
-        if weights is not None:
-            slopes *= np.repeat(weights, size)
-        convex.minimise(*shape, np.asarray(upwards, dtype=np.int64), first, offset, slopes, found)
-        below = (found <= low) & (low > limits[0])
-        above = (found >= high) & (high < limits[1])
-        if not (below.any() or above.any()):
+        found, _ = top.minimised(order)
+        window = top.window.widened(found, limits)
+        if window is None:
             return found
-        width = high - low
-        low = np.where(below, np.maximum(low - 2.0 * width, limits[0]), low)
-        high = np.where(above, np.minimum(high + 2.0 * width, limits[1]), high)
+        top = replace(top, window=window)
+
+
+def least_absolute_in_parts(
+    top: Expected,
+    roots: IntArray,
+    fetch: Callable[[int], Expected],
+    store: Callable[[int, IntArray, Window | None], None],
+    source: Randomness,
+) -> IntArray:
+    """Return the values of the top in the tree of integers of least expected absolute error.
+
+    `least_absolute`, part by part: a part sends the least expected error of its counts as a
+    function of its root's value, which is convex.
+
+    Parameters
+    ----------
+    top : Expected
+        The nodes down to the cut.
+    roots : ndarray of int64, shape (parts,)
+        The cut nodes, in the top.
+    fetch : callable
+        Returns a part, by its number, with its last window. The weight of its root is 0.
+    store : callable
+        Takes the number of a part, its values, and the window in which it must be worked out again,
+        None if these are its values.
+    source : Randomness
+        Breaks ties.
+
+    Raises
+    ------
+    UnsupportedError
+        If windows of a piece would not fit in memory.
+    """
+    order, parts = _shuffled(top.tree, source), range(roots.size)
+    costs: list[FloatArray] = [np.zeros(0)] * roots.size
+    last: list[int | None] = [None] * roots.size
+    again = set(parts)
+    while True:
+        for k in sorted(again):
+            ends = (int(end[roots[k]]) for end in (top.window.low, top.window.high))
+            costs[k] = fetch(k).costs_of_root(*ends)
+        found, _ = top.minimised(order, dict(zip(roots.tolist(), costs, strict=True)))
+        again = set()
+        for k, total in enumerate(found[roots].tolist()):
+            if last[k] == total:
+                continue
+            part = fetch(k).below(total)
+            values, _ = part.minimised(_shuffled(part.tree, source))
+            window = part.window.widened(values, part.limits)
+            store(k, values, window)
+            last[k] = total if window is None else None
+            if window is not None:
+                again.add(k)
+        window = top.window.widened(found, top.limits)
+        if window is not None:
+            moved = (window.low != top.window.low) | (window.high != top.window.high)
+            again |= set(np.flatnonzero(moved[roots]).tolist())
+            top = replace(top, window=window)
+        elif not again:
+            return found

@@ -285,7 +285,7 @@ def _made_by(certificate: Statement) -> Method:
     """Return how the table was made: a best table without a fitted prior is the closest one."""
     used = certificate.method
     if isinstance(used, ByBestTable) and certificate.prior is None:
-        return ByImaging(used.loss)
+        return ByImaging("l2")
     return used
 
 

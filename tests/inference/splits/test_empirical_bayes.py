@@ -11,6 +11,7 @@ import congenial as cg
 from congenial.inference.laws import evidence_of
 from congenial.inference.measured import pose
 from congenial.inference.splits import empirical_bayes as module
+from congenial.inference.splits import sample as samples
 from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.inference.splits.empirical_bayes import fit_splits, splits_at
 from congenial.inference.splits.messages import split_law, verified_law
@@ -85,34 +86,15 @@ def test_no_other_alpha_of_a_level_is_much_likelier():
 
 
 def test_a_sample_of_a_large_tree_gives_nearly_the_same_fit(monkeypatch):
-    from congenial.inference.splits import empirical_bayes
-
     tree, _, mechanism, y = made(4, groups=60, blocks=40, alpha=(5.0, 0.6))
     known = evidence_of(pose(y, mechanism, cg.consistent(tree), nonnegative_leaves=True))
     whole = splits_at(known, fit_splits(known))[0].alpha
-    monkeypatch.setattr(empirical_bayes, "_NODES", 900)
-    monkeypatch.setattr(empirical_bayes, "_MOST_NODES", 900)
+    monkeypatch.setattr(samples, "_NODES", 900)
+    monkeypatch.setattr(samples, "_MOST_NODES", 900)
     part = splits_at(known, fit_splits(known))[0].alpha
     for level, off in ((1, 0.05), (2, 0.4)):
         at = int(np.flatnonzero(tree.level == level)[0])
         assert np.log(part[at] / whole[at]) == pytest.approx(0.0, abs=off)
-
-
-@pytest.mark.parametrize(
-    ("parts", "size", "taken"),
-    # 60 large parts, more small ones, and fewer where 80,000 nodes hold no more
-    [(240, 300, 60), (2_000, 10, 1_000), (100, 4_000, 20)],
-)
-def test_a_sample_has_parts_enough_to_tell_how_they_differ(parts, size, taken):
-    from congenial.inference.splits import empirical_bayes
-
-    tops = np.zeros(parts, dtype=np.int64)
-    tree = cg.Tree.from_parents(np.concatenate(([-1], tops, np.repeat(1 + np.arange(parts), size))))
-    chosen = empirical_bayes._chosen(tree)
-    below = chosen[tree.level[chosen] == 2]
-    found = np.unique(tree.parents[below], return_counts=True)
-    assert found[0].size == taken and (found[1] == size).all()
-    assert (tree.level[chosen] < 2).sum() == 1 + parts
 
 
 @for_each_seed(150)

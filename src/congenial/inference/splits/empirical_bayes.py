@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from congenial.domain.tree import Tree
+from congenial.imaging.part_values import PartValues
+from congenial.inference.splits.categories import (
+    categories_of,
+    keep_shapes,
+    number_of_categories,
+    shape_at,
+)
 from congenial.inference.splits.dirichlet_tree import DirichletTree
-from congenial.inference.splits.messages import Evidence, split_law
-from congenial.kernels.numerics import laws
+from congenial.inference.splits.messages import Evidence, Laws, split_law
+from congenial.inference.splits.pieces import CENTER, TOP, Pieces
+from congenial.inference.splits.sample import MANY, sample
 from congenial.types import FloatArray, IntArray
 
-# Most nodes of a tree that is fitted whole, and the number of nodes of the parts of a larger tree
-# that are fitted; the second number is the limit if parts are few.
-_NODES, _MOST_NODES = 12_000, 80_000
 # Smallest and largest alpha of a level.
 _LOWEST, _HIGHEST = 1e-3, 1e5
 # Most steps of the search, the longest step in nats, and the gain in log evidence that ends it.
@@ -27,15 +34,15 @@ _SPREAD = 1.0
 # Nats below its largest weight where a message is truncated. With 20 the log of a level's alpha
 # changes by less than 1e-3, and messages are longer.
 _NATS = 14.0
-# Least number of families of a level that differ in alpha, and the least deviation of log alpha.
-_MANY, _LEAST_SPREAD = 30, 0.05
-# Least number of parts of a large tree, so that the levels below have enough families.
-_PARTS = 2 * _MANY
+# Least deviation of log alpha over the families of a level.
+_LEAST_SPREAD = 0.05
 # Rounds of Newton steps for families, the step by which curvatures are measured, in nats, and the
 # least curvature.
 _ROUNDS, _STEP, _LEAST_CURVE = 3, 0.3, 1e-3
-# Least expected proportion of a category.
-_LEAST_SHARE = 1e-4
+# Kinds of values that are kept of each piece: alpha of a typical family, of each family, and of
+# each a step away; the log of each family's factor, its slope, and its curvature.
+_TYPICAL, _ALPHA, _NEARBY = "typical", "alpha", "nearby"
+_OWN, _SLOPE, _CURVE = "own", "slope", "curve"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +56,11 @@ class LevelSplits:
 
 
 def fit_splits(evidence: Evidence) -> LevelSplits:
+    """Return the splits of largest likelihood of a whole tree, see `fit_pieces`."""
+    return fit_pieces(whole(evidence))
+
+
+def fit_pieces(pieces: Pieces) -> LevelSplits:
     """Return the splits of largest likelihood.
 
     If all families of leaves have the same categories, such as cells of a table by block, the
@@ -62,14 +74,13 @@ def fit_splits(evidence: Evidence) -> LevelSplits:
     Robbins (1956) for empirical Bayes; Minka (2000), "Estimating a Dirichlet distribution"; Kass
     and Steffey (1989) for families' numbers by Laplace's method.
     """
-    part = _chosen(evidence.tree)
-    level = evidence.tree.level[part]
-    shape = _shape(evidence)[part]
-    small = evidence if part.size == len(evidence.tree) else evidence.part(part)
+    pieces.estimate()
+    keep_shapes(pieces)
+    small, shape, level = sample(pieces)
     alpha = _maximise(small, shape, level)
     families = np.bincount(level[~small.tree.is_leaf] + 1, minlength=alpha.size)
-    start = np.where(families >= _MANY, 1.0, 0.0)
-    own, spread, _ = _families(small, shape * alpha[level], level, start, fit=True)
+    start = np.where(families >= MANY, 1.0, 0.0)
+    own, spread = _fit_families(small, shape * alpha[level], level, start)
     inner = np.flatnonzero(~small.tree.is_leaf)
     middle = np.bincount(level[inner] + 1, own[inner], alpha.size) / np.maximum(families, 1)
     return LevelSplits(alpha * np.exp(middle), spread)
@@ -80,11 +91,70 @@ def splits_at(evidence: Evidence, found: LevelSplits) -> tuple[DirichletTree, Fl
 
     The counts are the means under the last prior but one.
     """
-    level = evidence.tree.level
-    alpha = _shape(evidence) * found.alpha[level]
-    own, _, center = _families(evidence, alpha, level, found.spread, fit=False)
-    at = _in_families(evidence.tree, alpha, own)
-    return DirichletTree(np.maximum(at, _LOWEST**2)), center
+    pieces = whole(evidence)
+    place_splits(pieces, found)
+    return prior_at(pieces, TOP), pieces.values(CENTER, TOP)
+
+
+def whole(evidence: Evidence) -> Pieces:
+    """Return a whole tree as a top without parts."""
+
+    def none(number: int) -> Evidence:
+        raise AssertionError(f"a whole tree has no part {number}")
+
+    categories = number_of_categories([categories_of(evidence.tree)])
+    return Pieces(evidence, np.zeros(0, dtype=np.int64), none, PartValues(Path()), categories)
+
+
+def place_splits(pieces: Pieces, found: LevelSplits) -> None:
+    """Work out the prior of each piece, given its level's splits, and approximate counts.
+
+    Newton steps, with the curvatures at the start, go to the mode under a normal law of the log
+    factors by which families differ from their level. The counts are kept as `CENTER`.
+    """
+    pieces.estimate()
+    keep_shapes(pieces)
+    for number in pieces.numbers:
+        level = pieces.level(number, pieces.evidence(number))
+        alpha = shape_at(pieces, number) * found.alpha[level]
+        nearby = np.where(found.spread[level] > 0.0, alpha * np.exp(_STEP), alpha)
+        own = np.zeros(alpha.size)
+        for kind, values in ((_TYPICAL, alpha), (_ALPHA, alpha), (_NEARBY, nearby), (_OWN, own)):
+            pieces.keep(kind, number, values)
+    if not (found.spread[1:] > 0.0).any():
+        return
+
+    def slopes(kind: str) -> Iterator[tuple[int, _Families, FloatArray]]:
+        for number, laws, known in pieces.laws(lambda k: _prior(pieces.values(kind, k)), _NATS):
+            level = pieces.level(number, known)
+            families = _Families.of(known.tree, level, found.spread)
+            pieces.keep(CENTER, number, laws.mean)
+            yield number, families, families.slopes(pieces.values(kind, number), laws)
+
+    def step(number: int, families: _Families, by: FloatArray, curve: FloatArray) -> None:
+        own = families.stepped(pieces.values(_OWN, number), by, curve, found.spread**2)
+        pieces.keep(_OWN, number, own)
+        typical = pieces.values(_TYPICAL, number)
+        pieces.keep(_ALPHA, number, _in_families(families.tree, typical, own))
+
+    for number, _, by in slopes(_ALPHA):
+        pieces.keep(_SLOPE, number, by)
+    for number, families, near in slopes(_NEARBY):
+        by = pieces.values(_SLOPE, number)
+        pieces.keep(_CURVE, number, _curves(by, near))
+        step(number, families, by, pieces.values(_CURVE, number))
+    for _ in range(_ROUNDS - 1):
+        for number, families, by in slopes(_ALPHA):
+            step(number, families, by, pieces.values(_CURVE, number))
+
+
+def prior_at(pieces: Pieces, number: int) -> DirichletTree:
+    """Return the prior of a piece, after `place_splits`."""
+    return _prior(pieces.values(_ALPHA, number))
+
+
+def _prior(alpha: FloatArray) -> DirichletTree:
+    return DirichletTree(np.maximum(alpha, _LOWEST**2))
 
 
 def _in_families(tree: Tree, alpha: FloatArray, own: FloatArray) -> FloatArray:
@@ -93,55 +163,83 @@ def _in_families(tree: Tree, alpha: FloatArray, own: FloatArray) -> FloatArray:
     return np.where(tree.parents >= 0, alpha * np.exp(own[above]), alpha)
 
 
-def _families(
-    evidence: Evidence, alpha: FloatArray, level: IntArray, spread: FloatArray, *, fit: bool
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the log factor of each family's alpha, each level's spread, and approximate means.
+@dataclass(frozen=True, eq=False)
+class _Families:
+    """The families of a tree, or of a piece, that differ in alpha from others of their level."""
 
-    Newton steps, with the curvatures at the start, go to the mode under a normal law of the log
-    factors. If `fit`, positive spreads are estimated from the same gradients.
+    tree: Tree
+    nodes: IntArray  # The parents of the families.
+    level: IntArray  # The level of their children.
+
+    @classmethod
+    def of(cls, tree: Tree, level: IntArray, spread: FloatArray) -> _Families:
+        varies = spread[np.minimum(level + 1, spread.size - 1)] > 0.0
+        nodes = np.flatnonzero(~tree.is_leaf & varies)
+        return cls(tree, nodes, level[nodes] + 1)
+
+    def slopes(self, at: FloatArray, law: Laws) -> FloatArray:
+        """Derivatives of the log evidence with respect to the families' log factors."""
+        child = np.flatnonzero(self.tree.parents >= 0)
+        above = self.tree.parents[child]
+        by = at[child] * (law.rises[child, 0] - law.rises[above, 1])
+        found = np.bincount(above, by, len(self.tree))
+        return np.asarray(found[self.nodes], dtype=np.float64)
+
+    def room(self, curve: FloatArray, variance: FloatArray) -> FloatArray:
+        """Return the variance of each factor, given that of its level."""
+        return np.asarray(1.0 / (curve + 1.0 / variance[self.level]))
+
+    def stepped(
+        self, own: FloatArray, by: FloatArray, curve: FloatArray, variance: FloatArray
+    ) -> FloatArray:
+        """Return the log factors, shape (n,), after a Newton step."""
+        out = own.copy()
+        step = (by - own[self.nodes] / variance[self.level]) * self.room(curve, variance)
+        out[self.nodes] += np.clip(step, -_LONGEST, _LONGEST)
+        return out
+
+
+def _curves(by: FloatArray, near: FloatArray) -> FloatArray:
+    """Return curvatures, from the slopes here and a step away."""
+    return np.maximum((by - near) / _STEP, _LEAST_CURVE)
+
+
+def _fit_families(
+    evidence: Evidence, alpha: FloatArray, level: IntArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log factor of each family's alpha, and each level's spread.
+
+    As `place_splits`, but positive spreads are estimated from the same gradients.
     """
-    tree = evidence.tree
-    n, own, center = len(tree), np.zeros(len(tree)), evidence.estimate()
-    varied = np.flatnonzero(~tree.is_leaf & (spread[np.minimum(level + 1, spread.size - 1)] > 0.0))
-    if not varied.size:
-        return own, spread, center
-    below, size = level[varied] + 1, spread.size
+    own, center, size = np.zeros(alpha.size), evidence.estimate(), spread.size
+    families = _Families.of(evidence.tree, level, spread)
+    if not families.nodes.size:
+        return own, spread
+    below = families.level
     count = np.maximum(np.bincount(below, minlength=size), 1)
-    child = np.flatnonzero(tree.parents >= 0)
-    above = tree.parents[child]
 
     def slopes(at: FloatArray) -> FloatArray:
-        """Derivatives of the log evidence with respect to the families' log factors."""
         nonlocal center
-        law = split_law(evidence, DirichletTree(np.maximum(at, _LOWEST**2)), center, _NATS)
-        found = law.laws(kept=False)
+        found = split_law(evidence, _prior(at), center, _NATS).laws(kept=False)
         center = found.mean
-        by = at[child] * (found.rises[child, 0] - found.rises[above, 1])
-        return np.asarray(np.bincount(above, by, n)[varied], dtype=np.float64)
+        return families.slopes(at, found)
 
-    nearby = np.where(spread[level] > 0.0, alpha * np.exp(_STEP), alpha)
+    def estimated(squares: FloatArray) -> FloatArray:
+        return np.where(spread > 0.0, np.maximum(squares, _LEAST_SPREAD**2), 0.0)
+
     by = slopes(alpha)
-    curve = np.maximum((by - slopes(nearby)) / _STEP, _LEAST_CURVE)
-    variance = spread**2
-    if fit:
-        # the variance of gradients in excess of their own curvature
-        more = np.bincount(below, by**2 - curve, size) / np.bincount(below, curve**2, size).clip(
-            1e-9
-        )
-        variance = np.where(spread > 0.0, np.maximum(more, _LEAST_SPREAD**2), 0.0)
+    curve = _curves(by, slopes(np.where(spread[level] > 0.0, alpha * np.exp(_STEP), alpha)))
+    # the variance of gradients in excess of their own curvature
+    excess = np.bincount(below, by**2 - curve, size)
+    variance = estimated(excess / np.bincount(below, curve**2, size).clip(1e-9))
     for done in range(_ROUNDS):
-        room = 1.0 / (curve + 1.0 / variance[below])
-        step = (by - own[varied] / variance[below]) * room
-        own[varied] += np.clip(step, -_LONGEST, _LONGEST)
+        room = families.room(curve, variance)
+        own = families.stepped(own, by, curve, variance)
         if done == _ROUNDS - 1:
             break
-        if fit:
-            both = own[varied] ** 2 + room
-            found = np.bincount(below, both, size) / count
-            variance = np.where(spread > 0.0, np.maximum(found, _LEAST_SPREAD**2), 0.0)
-        by = slopes(_in_families(tree, alpha, own))
-    return own, np.sqrt(variance), center
+        variance = estimated(np.bincount(below, own[families.nodes] ** 2 + room, size) / count)
+        by = slopes(_in_families(evidence.tree, alpha, own))
+    return own, np.sqrt(variance)
 
 
 def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatArray:
@@ -177,87 +275,3 @@ def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatAr
         if gain < _GAIN or float(np.abs(new * step).sum()) < _GAIN:
             break
     return np.exp(best_at)
-
-
-def _chosen(tree: Tree) -> IntArray:
-    """Return the nodes that are fitted: all, or the top and an even choice of parts below it."""
-    n = len(tree)
-    if n <= _NODES:
-        return np.arange(n)
-    sizes = np.bincount(tree.level)
-    fits = np.flatnonzero(np.cumsum(sizes) <= _NODES // 3)
-    cut = int(fits[-1]) if fits.size else 0
-    tops = np.flatnonzero(tree.level == cut)
-    below = n / max(tops.size, 1)
-    wanted = max(int((_NODES - np.cumsum(sizes)[cut]) / below), 1)
-    wanted = max(wanted, min(_PARTS, int(_MOST_NODES / below)))
-    taken = np.zeros(n, dtype=np.bool_)
-    taken[tops[:: max(tops.size // wanted, 1)]] = True
-    for depth in range(cut + 1, tree.depth):
-        at = np.flatnonzero(tree.level == depth)
-        taken[at] = taken[tree.parents[at]]
-    return np.flatnonzero(taken | (tree.level <= cut))
-
-
-def _shape(evidence: Evidence) -> FloatArray:
-    """Return each node's alpha up to a factor of its level: 1, or its category's proportion."""
-    out = np.ones(len(evidence.tree))
-    cells = _categories(evidence.tree)
-    if cells is not None:
-        families = evidence.tree.parents[cells[:, 0]]
-        out[cells] = _shares(evidence, families, cells) * cells.shape[1]
-    return out
-
-
-def _categories(tree: Tree) -> IntArray | None:
-    """Return the leaves, shape (families, categories); None if categories differ."""
-    leaf = np.flatnonzero(tree.level == tree.depth - 1)
-    starts, children = tree.children
-    families = np.unique(tree.parents[leaf])
-    counts = np.diff(starts)[families]
-    size = int(counts[0])
-    alike = leaf.size == tree.leaves.size and families.size >= 2 and (counts == size).all()
-    if not (tree.labels and alike and size >= 2):
-        return None
-    cells = children[starts[families][:, None] + np.arange(size)]
-    first = [tree.labels[c] for c in cells[0]]
-    same = all(tree.labels[c] == first[i % size] for i, c in enumerate(cells.ravel().tolist()))
-    return cells if same and len(set(first)) == size else None
-
-
-def _shares(evidence: Evidence, families: IntArray, cells: IntArray) -> FloatArray:
-    """Return the expected proportions of categories in each family.
-
-    Measured cells are added up to every node above them. From the roots down, a node's proportions
-    are those of its parent, moved towards its own sums as far as the level's nodes differ from
-    their parents in excess of noise (Morris 1983).
-    """
-    tree, size = evidence.tree, cells.shape[1]
-    n = len(tree)
-    known = evidence.kind[cells] != laws.FLAT
-    noise = np.where(evidence.kind == laws.GAUSSIAN, 1.0, 2.0) * evidence.scale**2
-    sums, variance = np.zeros((n, size)), np.zeros((n, size))
-    sums[families] = np.where(known, evidence.y[cells], 0.0)
-    variance[families] = np.where(known, noise[cells], 0.0)
-    for depth in range(tree.depth - 2, 0, -1):
-        at = np.flatnonzero(tree.level == depth)
-        np.add.at(sums, tree.parents[at], sums[at])
-        np.add.at(variance, tree.parents[at], variance[at])
-    total = np.maximum(evidence.estimate(), 1.0)
-    out = np.zeros((n, size))
-    roots = np.flatnonzero(tree.parents < 0)
-    out[roots] = np.maximum(sums[roots], 0.5)
-    out[roots] /= out[roots].sum(axis=1, keepdims=True)
-    for depth in range(1, tree.depth - 2):
-        at = np.flatnonzero(tree.level == depth)
-        above = out[tree.parents[at]]
-        error = variance[at] / total[at, None] ** 2
-        off = sums[at] / total[at, None] - above
-        sure = 1.0 / np.maximum(error, 1e-300) ** 2
-        room = above * (1.0 - above)
-        differ = ((off**2 - error) * sure).sum() / max(float((room * sure).sum()), 1e-300)
-        own = max(float(differ), 1e-6) * room
-        out[at] = np.maximum(above + own / (own + error) * off, _LEAST_SHARE)
-        out[at] /= out[at].sum(axis=1, keepdims=True)
-    of = tree.parents[families]
-    return np.where((of >= 0)[:, None], out[np.maximum(of, 0)], 1.0 / size)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from congenial.invariants.written import bounds, consistent
 from congenial.kernels.network import kept_laws
 from congenial.kernels.network import splits as kernels
 from congenial.kernels.network.marginals import HIGH, LOW, MEDIAN, VARIANCE
-from congenial.kernels.network.split_families import FamilyMessages, Measured, Splits
+from congenial.kernels.network.split_families import PART, FamilyMessages, Measured, Splits
 from congenial.kernels.network.splits import Summarised
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
@@ -33,7 +34,7 @@ Summaries = tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]
 _NATS = (34.0, 34.0, 50.0, 80.0, 150.0)
 _FEW = 50_000
 # Most probability beyond the truncation, summed over the laws of all nodes.
-_MOST_LOST = 1e-7
+MOST_LOST = 1e-7
 # Most values of a batch of draws of some nodes.
 _VALUES = 1 << 22
 # Largest error of a measured count, in scales of Laplace noise and in deviations of normal noise.
@@ -43,11 +44,43 @@ FAR_LAPLACE, FAR_NORMAL = 20.0, 6.5
 _FLOOR = 0.2
 # Least expected count of a family that is known exactly, because p must be positive.
 _LEAST = 0.05
+_NO_LOGS: FloatArray = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class PartLogs:
+    """Log weights that the parts below a cut give to the counts of its nodes.
+
+    Those of node ``nodes[i]`` are ``logs[place[i]:place[i + 1]]``, from the count ``first[i]`` on.
+    """
+
+    nodes: IntArray  # shape (k,)
+    first: IntArray  # shape (k,)
+    place: IntArray  # shape (k + 1,)
+    logs: FloatArray
+
+    @classmethod
+    def of(cls, nodes: IntArray, messages: Sequence[RootLogs]) -> PartLogs:
+        """Return the log weights that some messages give."""
+        first = np.array([one.first for one in messages], dtype=np.int64)
+        place = np.cumsum([0, *(one.logs.size for one in messages)]).astype(np.int64)
+        return cls(nodes, first, place, np.concatenate([one.logs for one in messages]))
+
+
+class RootLogs(NamedTuple):
+    """Log weights of a root's counts, from the count `first` on."""
+
+    first: int
+    logs: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The evidence about each node of a tree: its measurement, and the ends of its count."""
+    """The evidence about each node of a tree: its measurement, and the ends of its count.
+
+    The leaves of a tree that is the top of a larger one may have the log weights of parts. Their
+    measurements then say only where their counts are.
+    """
 
     tree: Tree
     kind: IntArray  # shape (n,): Law of the noise; FLAT where there is no measurement.
@@ -55,6 +88,7 @@ class Evidence:
     y: FloatArray  # shape (n,)
     lo: FloatArray
     hi: FloatArray
+    parts: PartLogs | None = None
 
     def part(self, nodes: IntArray) -> Evidence:
         """Return the evidence about some nodes; a node without its parent becomes a root."""
@@ -79,7 +113,15 @@ class Evidence:
     def one_sided(self) -> BoolArray:
         """Leaves whose weight is geometric in their counts, with 0 as the only bound."""
         found = (self.kind == laws.FLAT) | ((self.kind == laws.LAPLACE) & (self.y <= 0.0))
-        return np.asarray(self.tree.is_leaf & found & (self.lo == 0.0) & np.isinf(self.hi))
+        return np.asarray(self.leaf & found & (self.lo == 0.0) & np.isinf(self.hi))
+
+    @cached_property
+    def leaf(self) -> BoolArray:
+        """Leaves of the whole tree, shape (n,)."""
+        found = self.tree.is_leaf.copy()
+        if self.parts is not None:
+            found[self.parts.nodes] = False
+        return found
 
     @cached_property
     def children(self) -> IntArray:
@@ -97,11 +139,11 @@ class Evidence:
         tree, n = self.tree, len(self.tree)
         child = np.flatnonzero(tree.parents >= 0)
         above = tree.parents[child]
-        known = tree.is_leaf & (self.kind != laws.FLAT)
+        known = self.leaf & (self.kind != laws.FLAT)
         apart = np.bincount(above, np.maximum(self.y[child], 0.0), n) - center
         error = np.bincount(above, self.variance[child], n)
         other = np.bincount(above, ~known[child], n) > 0
-        leaves = np.bincount(above, tree.is_leaf[child], n) > 0
+        leaves = np.bincount(above, self.leaf[child], n) > 0
         placed = np.where(other, ~leaves, apart**2 > error)
         return np.where(placed & ~tree.is_leaf, center, -1.0)
 
@@ -156,6 +198,12 @@ class Laws:
         """Return a function that draws some nodes without all others."""
         return self.messages.draws_of(nodes)
 
+    def logs(self, v: int) -> RootLogs:
+        """Return the log probabilities of a node's count."""
+        values, chance = self.marginal(v)
+        with np.errstate(divide="ignore"):
+            return RootLogs(int(values[0]), np.log(chance))
+
     def summary(self, alpha: float) -> Summaries:
         """Summarise the law of every node."""
         out = np.empty((self.first.size, HIGH + 1))
@@ -196,6 +244,28 @@ class SplitLaw:
     nats: float  # Nats below its largest weight where each message is truncated.
     messages: FamilyMessages
     log_total: float  # Log of the sum of the weights of all counts.
+    # Log weights of the root's counts from the other parts of a tree; empty if it is whole.
+    outside: FloatArray = field(default_factory=lambda: _NO_LOGS)
+
+    def message(self) -> RootLogs:
+        """Return the log weights of the first root's counts, up to a constant."""
+        first, size, place = (int(each[0]) for each in self.messages[:3])
+        with np.errstate(divide="ignore"):
+            return RootLogs(first, np.log(self.messages.table[place : place + size]))
+
+    def given(self, law: RootLogs) -> SplitLaw:
+        """Return the law of a part, given the law of its root's count in the whole tree.
+
+        The law of the root's count has log probabilities up to a constant.
+        """
+        own, known = self.message(), np.full(self.messages.size[0], -np.inf)
+        begin, end = max(own.first, law.first), min(_end(own), _end(law))
+        inside = slice(begin - own.first, end - own.first)
+        known[inside] = law.logs[begin - law.first : end - law.first]
+        table, place = self.messages.table.copy(), self.messages.offset[0]
+        table[place : place + known.size] = np.exp(known - known.max())
+        outside = np.where(np.isneginf(own.logs), -np.inf, known - own.logs)
+        return replace(self, messages=self.messages._replace(table=table), outside=outside)
 
     def laws(self, *, kept: bool) -> Laws:
         """Return the means of all nodes, and their laws if `kept`."""
@@ -204,7 +274,7 @@ class SplitLaw:
         places = (np.zeros(n, dtype=np.int64) for _ in range(3))
         summarised = Summarised(np.zeros(n), np.zeros((n, 2)), *places)
         known = self.tree.parents, self.measured, self.splits, messages, self.nats
-        flat, lost = kernels.downward(*known, kept, summarised)
+        flat, lost = kernels.downward(*known, self.outside, kept, summarised)
         return Laws(self, *summarised, flat, lost)
 
     def sample(self, rows: int, rng: Randomness) -> IntArray:
@@ -251,10 +321,22 @@ class SplitLaw:
         kernels.draw(*known, column, bits, out)
 
 
+def _end(message: RootLogs) -> int:
+    """Return the count after the last of a message."""
+    return message.first + message.logs.size
+
+
 def split_law(
-    evidence: Evidence, prior: DirichletTree, center: FloatArray, nats: float
+    evidence: Evidence,
+    prior: DirichletTree,
+    center: FloatArray,
+    nats: float,
+    *,
+    part: bool = False,
 ) -> SplitLaw:
     """Send messages up the tree; `center`, shape (n,), approximates the counts.
+
+    The tree may be a part of a larger one, which moves the law of its root's count.
 
     Raises InfeasibleError if no nonnegative counts satisfy the bounds.
     """
@@ -267,19 +349,33 @@ def split_law(
     p = np.where(inner, mean / (mean + np.where(inner, total, 1.0)), 0.5)
     square = evidence.kind == laws.GAUSSIAN
     inverse = np.where(square, 0.5 / evidence.scale**2, 1.0 / evidence.scale)
-    ends = evidence.lo, evidence.hi
-    measured = Measured(evidence.kind, inverse, evidence.y, *ends, evidence.one_sided)
+    measured = _with_parts(evidence, inverse)
     order = tree.bottom_up if tree.bottom_up.size else np.arange(n - 1, -1, -1)
     shape = tree.children[0], evidence.children, np.asarray(order, np.int64)
     numbers = prior.alpha, total, prior.odds_of(tree)
     splits = Splits(*shape, *numbers, p, slack, evidence.misplaced(center))
     first, size, offset = (np.zeros(n, dtype=np.int64) for _ in range(3))
     logs = np.zeros(n)
-    table = kernels.upward(tree.parents, measured, splits, nats, first, size, offset, logs)
+    beyond = float(slack[0]) if part else 0.0
+    sent = first, size, offset, logs
+    table = kernels.upward(tree.parents, measured, splits, nats, beyond, *sent)
     if not np.isfinite(logs).all():
         raise InfeasibleError("no counts satisfy the bounds; relax one of them.")
     messages = FamilyMessages(first, size, offset, table)
     return SplitLaw(tree, measured, splits, nats, messages, float(logs.sum()))
+
+
+def _with_parts(evidence: Evidence, inverse: FloatArray) -> Measured:
+    """Return the measurements, and in the place of some the log weights of parts."""
+    kind, lo, hi = evidence.kind, evidence.lo, evidence.hi
+    place, parts = np.zeros(kind.size, dtype=np.int64), evidence.parts
+    if parts is not None:
+        kind, lo, hi = kind.copy(), lo.copy(), hi.copy()
+        kind[parts.nodes], place[parts.nodes] = PART, parts.place[:-1]
+        lo[parts.nodes] = parts.first
+        hi[parts.nodes] = parts.first + np.diff(parts.place) - 1
+    logs = _NO_LOGS if parts is None else parts.logs
+    return Measured(kind, inverse, evidence.y, lo, hi, evidence.one_sided, place, logs)
 
 
 def verified_law(
@@ -290,13 +386,23 @@ def verified_law(
     Raises NumericalError if the widest messages lose more.
     """
     center = evidence.estimate() if center is None else center
-    more = math.log(max(len(evidence.tree) / _FEW, 1.0))
-    for nats in (least + more for least in _NATS):
+    for nats in truncations(len(evidence.tree)):
         found = split_law(evidence, prior, center, nats).laws(kept=True)
-        if found.error <= _MOST_LOST:
+        if found.error <= MOST_LOST:
             return found
         center = found.mean
-    raise NumericalError(
+    raise lost_too_much()
+
+
+def truncations(n: int) -> Iterator[float]:
+    """Yield the nats below its largest weight where a message is truncated, in order of trial."""
+    more = math.log(max(n / _FEW, 1.0))
+    yield from (least + more for least in _NATS)
+
+
+def lost_too_much() -> NumericalError:
+    """Say that the widest messages lose too much."""
+    return NumericalError(
         "the error of the posterior's messages is above its limit; use a prior that is less "
         "concentrated, or measurements with less noise."
     )

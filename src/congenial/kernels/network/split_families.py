@@ -34,6 +34,9 @@ WHOLE = 150.0
 # Columns of a family's items: first value, size and place of a message, its kind, the items that it
 # is merged from, its range of children, and whether it is truncated below and above.
 FIRST, SIZE, PLACE, KIND, LEFT, RIGHT, BEGIN, STOP, BELOW, ABOVE = range(10)
+# The kind of a leaf that stands for a part of the tree, besides the kinds of `numerics.laws`: the
+# log weights of its counts are given.
+PART = 3
 # Kinds of items: one child, or several that are alike; leaves with one negative binomial sum; two
 # items merged; the sum of several leaves that are alike; the sum of all of them.
 SINGLE, SHARED, MERGED, POWER, ALIKE = range(5)
@@ -45,7 +48,8 @@ class Measured(NamedTuple):
     """Law of each measurement, its inverse scale, its value, and the ends of counts; shapes (n,).
 
     The ends of inner nodes are no wider than their children's allow, and none is below 0. Leaves
-    that are `one_sided` have no ends but 0, and a weight that is geometric in their counts.
+    that are `one_sided` have no ends but 0, and a weight that is geometric in their counts. A leaf
+    of kind PART has the log weights ``logs[place], ...`` of its counts from `lo` to `hi`.
     """
 
     kind: np.ndarray
@@ -54,6 +58,8 @@ class Measured(NamedTuple):
     lo: np.ndarray
     hi: np.ndarray
     one_sided: np.ndarray
+    place: np.ndarray
+    logs: np.ndarray
 
 
 class Splits(NamedTuple):
@@ -194,6 +200,34 @@ def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, 
 
 
 @njit(inner=True)
+def _part_message(c, measured, alpha, odds, p, nats, more, out):
+    """Write the message of a leaf of kind PART, see `leaf_message`."""
+    lo, place, top = measured.lo[c], measured.place[c], -np.inf
+    size = np.int64(measured.hi[c] - lo) + 1
+    out = grown(out, size)
+    k = lo
+    log = (
+        elementary.log_gamma(k + alpha)
+        - elementary.log_gamma(alpha)
+        - elementary.log_gamma(k + 1.0)
+        + k * elementary.log(p)
+    )
+    for i in range(size):
+        out[i] = log + measured.logs[place + i]
+        if k == 0.0:
+            out[i] += elementary.log1p(odds)
+        top = max(top, out[i])
+        log += elementary.log((alpha + k) / (k + 1.0) * p)
+        k += 1.0
+    for i in range(size):
+        out[i] = elementary.exp(out[i] - top)
+    begin, stop, _ = cut_off(out, 0, size, nats, more, 0, size)
+    for at in range(begin, stop):
+        out[at - begin] = out[at]
+    return out, np.int64(lo) + begin, stop - begin, top
+
+
+@njit(inner=True)
 def weights_of_sum(v, splits, first, log, slope):
     """Write the log weights of a family's sum from `first` on, and their slopes by one alpha."""
     count = splits.starts[v + 1] - splits.starts[v]
@@ -310,7 +344,9 @@ def _merge(v, n, measured, splits, nats, items, real, parts, used, work):
 @njit(inner=True)
 def _joined(c, d, splits, measured, shared):
     """Whether leaf d, the next child, belongs to the item of leaf c."""
-    kind, inverse, y, lo, hi, one_sided = measured
+    kind, inverse, y, lo, hi, one_sided, _, _ = measured
+    if kind[c] == PART:
+        return False
     if splits.starts[d] < splits.starts[d + 1] or kind[d] != kind[c] or inverse[d] != inverse[c]:
         return False
     if one_sided[d] != one_sided[c]:
@@ -349,9 +385,11 @@ def _bases(v, measured, splits, messages, nats, grouped, items, real, parts):
                 q, law = rate_of(c, measured, p), FLAT
             more = np.int64(splits.slack[v] * alpha / splits.total[v]) + 2
             ends = measured.lo[c], measured.hi[c]
-            buffer, first, size, lost = leaf_message(
-                law, inverse, y, *ends, alpha, odds, q, nats, more, buffer
-            )
+            if law == PART:
+                made = _part_message(c, measured, alpha, odds, q, nats, more, buffer)
+            else:
+                made = leaf_message(law, inverse, y, *ends, alpha, odds, q, nats, more, buffer)
+            buffer, first, size, lost = made
             log += lost
             parts = grown(parts, used + size)
             for i in range(size):

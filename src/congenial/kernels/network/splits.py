@@ -78,9 +78,10 @@ class Summarised(NamedTuple):
 
 
 @njit()
-def upward(parents, measured, splits, nats, first, size, offset, logs):
+def upward(parents, measured, splits, nats, beyond, first, size, offset, logs):
     """Fill the messages of inner nodes; return their table.
 
+    A root's message has `beyond` entries more on each side than the truncation leaves.
     `logs` (n,), zeros on entry, is filled for inner nodes with the log of the number that a family
     was divided by; a root adds the log of its summed message. The sum is the log of all weights.
     An entry is -inf if no counts satisfy the bounds.
@@ -119,7 +120,7 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
             return table
         for i in range(low, high):
             own[i] = elementary.exp(own[i] - top)
-        share = splits.slack[u] * splits.alpha[v] / splits.total[u] if u >= 0 else 0.0
+        share = splits.slack[u] * splits.alpha[v] / splits.total[u] if u >= 0 else beyond
         more = np.int64(share) + 2
         begin, stop, _ = cut_off(own, low, high, nats, more, low, high)
         table = grown(table, used + stop - begin)
@@ -134,9 +135,11 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
 
 
 @njit()
-def downward(parents, measured, splits, messages, nats, keep, summarised):
+def downward(parents, measured, splits, messages, nats, outside, keep, summarised):
     """Fill the means, rises and, if `keep`, laws of all nodes; overwrite the messages' table.
 
+    The tree of a part has one root, whose message includes `outside`: log weights for its values
+    that come from the other parts. Of other trees, `outside` is empty.
     Returns the laws, and an estimate of the probability that truncation removed, summed over laws.
     """
     laws, used, lost, cut = np.empty(1024), 0, 0.0, elementary.exp(-nats)
@@ -153,6 +156,8 @@ def downward(parents, measured, splits, messages, nats, keep, summarised):
             laws, used, gone = _record(v, table[place : place + size], first, *of)
             lost += gone
             own = own_weights(v, measured, splits, -1, first, size, own)
+            for i in range(outside.size):
+                own[i] += outside[i]
             _exponentials(own, size, table, place)
         made = merge_family(v, measured, splits, messages, nats, True, items, real, parts, work)
         parts, work, count = made

@@ -1,0 +1,152 @@
+"""The table of least expected error (`BestTable`), with one part of a tree held at a time.
+
+The law of the counts is that of the whole tree (`splits.pieces`). Each part is worked out some
+fifteen times: twice for each step of the prior's fit and for the laws, and then for the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.inference.best_table import Loss, check_work, widths_of
+from congenial.inference.point_tables import Expected, Window, least_absolute_in_parts
+from congenial.inference.splits.empirical_bayes import (
+    LevelSplits,
+    fit_pieces,
+    place_splits,
+    prior_at,
+)
+from congenial.inference.splits.messages import (
+    MOST_LOST,
+    Laws,
+    RootLogs,
+    lost_too_much,
+    truncations,
+)
+from congenial.inference.splits.pieces import CENTER, TOP, Pieces
+from congenial.kernels.numerics import laws
+from congenial.randomness import Randomness
+from congenial.types import BoolArray, FloatArray, IntArray
+
+# Kinds of values that are kept: the table; means; integers near them; windows of the table.
+RELEASED, _MEAN, _START, _WINDOW = "released", "mean", "start", "window"
+
+
+def fit_in_parts(pieces: Pieces) -> LevelSplits:
+    """Return the prior of largest likelihood, see `BestTable.fitted`.
+
+    Raises UnsupportedError if the posterior takes too long.
+    """
+    check_work(_work(pieces), int(pieces.sizes().sum()))
+    return fit_pieces(pieces)
+
+
+def best_in_parts(
+    pieces: Pieces, pinned: BoolArray, splits: LevelSplits, loss: Loss, rng: Randomness
+) -> IntArray:
+    """Return the top of the table of least expected error; those of parts are kept as `RELEASED`.
+
+    `pinned`, shape (top,), are counts that are published exactly.
+    """
+    law = LawInParts.of(pieces, pinned, splits)
+    return law.least(loss, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class LawInParts:
+    """The law of all counts, given their measurements."""
+
+    pieces: Pieces
+    weight: FloatArray  # shape (levels,): Factor of the absolute errors of each level.
+    nats: float  # Where messages are truncated.
+    top: Laws
+    roots: tuple[RootLogs, ...]  # Laws of the cut nodes.
+
+    @classmethod
+    def of(cls, pieces: Pieces, pinned: BoolArray, splits: LevelSplits) -> LawInParts:
+        """Return the law under a prior.
+
+        Raises NumericalError if the widest messages lose too much, see `verified_law`.
+        """
+        place_splits(pieces, splits)
+        sizes = pieces.sizes()
+        exact = np.bincount(pieces.top.tree.level[pinned], minlength=sizes.size)
+        free = np.maximum(sizes - exact, 1)
+        for nats in truncations(int(sizes.sum())):
+            error, found = 0.0, list[Laws]()
+            for number, law, _ in pieces.laws(lambda k: prior_at(pieces, k), nats):
+                error += law.error
+                pieces.keep(_MEAN, number, law.mean)
+                if number == TOP:
+                    found.append(law)
+            if error <= MOST_LOST:
+                top, roots = found[0], pieces.roots.tolist()
+                logs = tuple(top.logs(node) for node in roots)
+                return cls(pieces, free.max() / free, nats, top, logs)
+            for number in pieces.numbers:
+                pieces.keep(CENTER, number, pieces.values(_MEAN, number))
+        raise lost_too_much()
+
+    def of_piece(self, number: int) -> Laws:
+        """Return the laws of a piece."""
+        if number == TOP:
+            return self.top
+        at = self.roots[number]
+        return self.pieces.law_of(number, lambda k: prior_at(self.pieces, k), self.nats, at)
+
+    def weights(self, number: int) -> FloatArray:
+        """Return the factor of each count's absolute error; 0 for a part's root."""
+        known = self.pieces.evidence(number)
+        out = self.weight[self.pieces.level(number, known)]
+        if number != TOP:
+            out[0] = 0.0
+        return out
+
+    def least(self, loss: Loss, rng: Randomness) -> IntArray:
+        """Return the top of the table of least expected error, see `best_in_parts`."""
+        pieces, widened = self.pieces, set[int]()
+        pieces.rounded(_MEAN, RELEASED if loss == "l2" else _START, rng)
+        if loss == "l2":
+            return np.rint(pieces.values(RELEASED, TOP)).astype(np.int64)
+
+        def expected(number: int) -> Expected:
+            known = pieces.evidence(number)
+            limits = known.lo, known.hi
+            if number in widened:
+                window = Window(*pieces.values(_WINDOW, number))
+            else:
+                start = np.rint(pieces.values(_START, number)).astype(np.int64)
+                window = Window.around(start, limits)
+            law = self.of_piece(number)
+            return Expected(known.tree, law.chances, window, limits, self.weights(number))
+
+        def store(number: int, values: IntArray, window: Window | None) -> None:
+            pieces.keep(RELEASED, number, values.astype(np.float64))
+            if window is not None:
+                widened.add(number)
+                pieces.keep(_WINDOW, number, np.array([window.low, window.high]))
+
+        return least_absolute_in_parts(expected(TOP), pieces.roots, expected, store, rng)
+
+    def error(self, number: int, table: IntArray, loss: Loss) -> float:
+        """Return the expected error of a piece of a table; squared errors without the variance."""
+        if loss == "l1":
+            return self.of_piece(number).expected_error(table, self.weights(number))
+        own = self.pieces.own(number)
+        return float(((self.pieces.values(_MEAN, number) - table)[own] ** 2).sum())
+
+
+def _work(pieces: Pieces) -> float:
+    """Approximate the number of products of one pass over a tree, as `best_table.work`."""
+    total = 0.0
+    for number in pieces.numbers:
+        known, own = pieces.evidence(number), pieces.own(number)
+        leaf = known.tree.is_leaf.copy()
+        if number == TOP:
+            leaf[pieces.roots] = False
+        widths = widths_of(known.scale, known.kind == laws.GAUSSIAN, known.y, leaf)
+        widths = widths[own][known.kind[own] != laws.FLAT]
+        total += float(widths @ widths)
+    return total

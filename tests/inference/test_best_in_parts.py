@@ -1,0 +1,106 @@
+"""Tables of least expected error that are worked out in parts, against those of whole trees."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.inference import best_in_parts as module
+from congenial.inference import best_table as whole_tables
+from congenial.inference.best_in_parts import RELEASED, LawInParts, best_in_parts, fit_in_parts
+from congenial.inference.best_table import best_table
+from congenial.inference.laws import evidence_of
+from congenial.inference.point_tables import level_weights
+from congenial.inference.splits.pieces import TOP
+from support.piece_trees import cut_evidence, joined, random_problem
+from support.seeds import for_each_seed
+
+
+def measured(seed, loss="l1", **sizes):
+    """Return a mechanism, measurements of counts, and the evidence that they give."""
+    mechanism, invariant, counts = random_problem(seed, **sizes)
+    engine = best_table(mechanism, invariant, loss)
+    y = engine.measure(counts, rng=cg.seeded(seed))
+    return engine, y, evidence_of(engine._problem(y))
+
+
+@for_each_seed(40)
+def test_no_table_of_the_whole_tree_has_a_smaller_expected_error(seed):
+    loss = ("l1", "l2")[seed % 3 == 0]
+    engine, y, evidence = measured(seed, loss)
+    fitted = engine.fitted(y)
+    law, tree, pinned = engine.law(y), engine.tree, engine.resolved.pinned
+    weights, mean = level_weights(tree, pinned), law.mean()
+
+    def error(table):
+        return (
+            law.expected_error(table, weights)
+            if loss == "l1"
+            else float(((mean - table) ** 2).sum())
+        )
+
+    least = error(fitted.move(y, cg.seeded(1)))
+    for level in range(1, tree.depth - 1):
+        pieces, split = cut_evidence(evidence, level)
+        parts = LawInParts.of(pieces, pinned[split.nodes], fitted.splits)
+        top = parts.least(loss, cg.seeded(2))
+        pieces.keep(RELEASED, TOP, top.astype(np.float64))
+        table = joined(pieces, split, RELEASED, len(tree)).astype(np.int64)
+        assert tree.is_consistent(table) and (table >= 0).all()
+        assert (table[pinned] == y[pinned]).all()
+        # rounding, and the ends of laws that are cut
+        assert error(table) == pytest.approx(least, rel=1e-7, abs=1e-7)
+        each = [
+            parts.error(k, np.rint(pieces.values(RELEASED, k)).astype(np.int64), loss)
+            for k in pieces.numbers
+        ]
+        assert sum(each) == pytest.approx(least, rel=1e-6, abs=1e-6)
+
+
+def test_a_worse_table_has_a_larger_expected_error():
+    engine, y, evidence = measured(3)
+    pieces, split = cut_evidence(evidence, 1)
+    parts = LawInParts.of(pieces, engine.resolved.pinned[split.nodes], engine.fitted(y).splits)
+    parts.least("l1", cg.seeded(2))
+    for number in pieces.numbers[1:]:
+        table = np.rint(pieces.values(RELEASED, number)).astype(np.int64)
+        worse = table + 3 * (np.arange(table.size) == table.size - 1)
+        assert parts.error(number, worse, "l1") > parts.error(number, table, "l1") + 0.01
+
+
+def test_windows_of_parts_are_widened(monkeypatch):
+    """From windows of one value on each side, the table is the same."""
+    from congenial.inference import point_tables
+
+    engine, y, evidence = measured(0)
+    pinned, splits = engine.resolved.pinned, engine.fitted(y).splits
+    errors = []
+    for near in (6, 1):
+        monkeypatch.setattr(point_tables, "_NEAR", near)
+        pieces, split = cut_evidence(evidence, 2)
+        top = best_in_parts(pieces, pinned[split.nodes], splits, "l1", cg.seeded(2))
+        law = LawInParts.of(pieces, pinned[split.nodes], splits)
+        pieces.keep(RELEASED, TOP, top.astype(np.float64))
+        values = (np.rint(pieces.values(RELEASED, k)).astype(np.int64) for k in pieces.numbers)
+        errors.append(
+            sum(law.error(k, v, "l1") for k, v in zip(pieces.numbers, values, strict=True))
+        )
+    assert errors[0] == pytest.approx(errors[1], rel=1e-9)
+    assert any(kind == "window" for kind, _ in pieces.store)
+
+
+def test_a_posterior_that_takes_too_long_or_loses_too_much_is_refused(monkeypatch):
+    engine, y, evidence = measured(1)
+    pieces, split = cut_evidence(evidence, 1)
+    # the products of pieces are those of the whole tree
+    found = module._work(pieces)
+    assert found == pytest.approx(whole_tables.work(engine.mechanism, engine._problem(y)), rel=0.3)
+    monkeypatch.setattr(whole_tables, "MOST_WORK", 0.99 * found)
+    with pytest.raises(UnsupportedError, match="products in each pass"):
+        fit_in_parts(pieces)
+    monkeypatch.undo()
+    monkeypatch.setattr(module, "MOST_LOST", -1.0)
+    with pytest.raises(NumericalError, match="above its limit"):
+        LawInParts.of(pieces, engine.resolved.pinned[split.nodes], fit_in_parts(pieces))
