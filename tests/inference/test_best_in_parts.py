@@ -13,7 +13,7 @@ from congenial.inference.best_in_parts import RELEASED, LawInParts, best_in_part
 from congenial.inference.best_table import best_table
 from congenial.inference.laws import evidence_of
 from congenial.inference.point_tables import level_weights
-from congenial.inference.splits.pieces import TOP
+from congenial.inference.splits.tree_pieces import TOP
 from support.piece_trees import cut_evidence, joined, random_problem
 from support.seeds import for_each_seed
 

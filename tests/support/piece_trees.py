@@ -9,7 +9,7 @@ from congenial.inference.laws import evidence_of
 from congenial.inference.measured import pose
 from congenial.inference.splits.categories import categories_of, number_of_categories
 from congenial.inference.splits.messages import Evidence
-from congenial.inference.splits.pieces import TOP, Pieces
+from congenial.inference.splits.tree_pieces import TOP, Pieces
 
 
 def random_problem(seed, *, most=6):

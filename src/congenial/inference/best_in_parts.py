@@ -1,6 +1,6 @@
 """The table of least expected error (`BestTable`), with one part of a tree held at a time.
 
-The law of the counts is that of the whole tree (`splits.pieces`). Each part is worked out some
+The law of the counts is that of the whole tree (`splits.tree_pieces`). Each part is worked out some
 fifteen times: twice for each step of the prior's fit and for the laws, and then for the table.
 """
 
@@ -25,7 +25,7 @@ from congenial.inference.splits.messages import (
     lost_too_much,
     truncations,
 )
-from congenial.inference.splits.pieces import CENTER, TOP, Pieces
+from congenial.inference.splits.tree_pieces import CENTER, TOP, Pieces
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
 from congenial.types import BoolArray, FloatArray, IntArray
@@ -40,6 +40,7 @@ def fit_in_parts(pieces: Pieces) -> LevelSplits:
     Raises UnsupportedError if the posterior takes too long.
     """
     check_work(_work(pieces), int(pieces.sizes().sum()))
+    pieces.estimate()
     return fit_pieces(pieces)
 
 
@@ -70,6 +71,7 @@ class LawInParts:
 
         Raises NumericalError if the widest messages lose too much, see `verified_law`.
         """
+        pieces.estimate()
         place_splits(pieces, splits)
         sizes = pieces.sizes()
         exact = np.bincount(pieces.top.tree.level[pinned], minlength=sizes.size)

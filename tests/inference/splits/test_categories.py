@@ -10,10 +10,9 @@ from congenial.inference.splits.categories import (
     categories_of,
     keep_shapes,
     number_of_categories,
-    shape_at,
 )
 from congenial.inference.splits.empirical_bayes import whole
-from congenial.inference.splits.pieces import TOP
+from congenial.inference.splits.tree_pieces import TOP
 from support.piece_trees import cut_evidence, random_evidence
 from support.seeds import for_each_seed
 
@@ -42,9 +41,8 @@ def test_all_trees_must_have_the_same_categories():
 def test_pieces_give_the_proportions_of_the_whole_tree(seed):
     evidence = random_evidence(seed)
     pieces = whole(evidence)
-    pieces.estimate()
     keep_shapes(pieces)
-    want = shape_at(pieces, TOP)
+    want = pieces.shape(TOP)
     if pieces.categories:
         of_cells = want[evidence.tree.is_leaf].reshape(-1, pieces.categories)
         np.testing.assert_allclose(of_cells.sum(axis=1), pieces.categories, rtol=1e-9)
@@ -57,4 +55,4 @@ def test_pieces_give_the_proportions_of_the_whole_tree(seed):
         keep_shapes(cut)
         for number in cut.numbers:
             nodes = split.nodes if number == TOP else split.part(number).nodes
-            np.testing.assert_allclose(shape_at(cut, number), want[nodes], rtol=1e-6)
+            np.testing.assert_allclose(cut.shape(number), want[nodes], rtol=1e-6)

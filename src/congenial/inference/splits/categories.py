@@ -14,14 +14,12 @@ import numpy as np
 
 from congenial.domain.tree import Tree
 from congenial.inference.splits.messages import Evidence
-from congenial.inference.splits.pieces import CENTER, TOP, Pieces
+from congenial.inference.splits.tree_pieces import CENTER, SHAPE, TOP, Pieces
 from congenial.kernels.numerics import laws
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Least expected proportion of a category.
 _LEAST_SHARE = 1e-4
-# Kind of values that are kept.
-_SHAPE = "shape"
 
 
 @dataclass(frozen=True)
@@ -92,14 +90,7 @@ def keep_shapes(pieces: Pieces) -> None:
         top.move(depth, found[-1])
     for number in pieces.numbers:
         one = top if number == TOP else part(number)
-        pieces.keep(_SHAPE, number, one.shape())
-
-
-def shape_at(pieces: Pieces, number: int) -> FloatArray:
-    """Return each node's alpha up to a factor of its level: 1, or its category's proportion."""
-    if pieces.categories:
-        return pieces.values(_SHAPE, number)
-    return np.ones(len(pieces.evidence(number).tree))
+        pieces.keep(SHAPE, number, one.shape())
 
 
 @dataclass(frozen=True, eq=False)

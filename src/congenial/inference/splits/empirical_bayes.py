@@ -14,12 +14,11 @@ from congenial.inference.splits.categories import (
     categories_of,
     keep_shapes,
     number_of_categories,
-    shape_at,
 )
 from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.inference.splits.messages import Evidence, Laws, split_law
-from congenial.inference.splits.pieces import CENTER, TOP, Pieces
 from congenial.inference.splits.sample import MANY, sample
+from congenial.inference.splits.tree_pieces import CENTER, TOP, Pieces
 from congenial.types import FloatArray, IntArray
 
 # Smallest and largest alpha of a level.
@@ -61,7 +60,7 @@ def fit_splits(evidence: Evidence) -> LevelSplits:
 
 
 def fit_pieces(pieces: Pieces) -> LevelSplits:
-    """Return the splits of largest likelihood.
+    """Return the splits of largest likelihood; `pieces` has approximate counts as `CENTER`.
 
     If all families of leaves have the same categories, such as cells of a table by block, the
     expected proportions of a family are those of its parent's parent, estimated down the tree. One
@@ -74,7 +73,6 @@ def fit_pieces(pieces: Pieces) -> LevelSplits:
     Robbins (1956) for empirical Bayes; Minka (2000), "Estimating a Dirichlet distribution"; Kass
     and Steffey (1989) for families' numbers by Laplace's method.
     """
-    pieces.estimate()
     keep_shapes(pieces)
     small, shape, level = sample(pieces)
     alpha = _maximise(small, shape, level)
@@ -97,26 +95,28 @@ def splits_at(evidence: Evidence, found: LevelSplits) -> tuple[DirichletTree, Fl
 
 
 def whole(evidence: Evidence) -> Pieces:
-    """Return a whole tree as a top without parts."""
+    """Return a whole tree as a top without parts, with approximate counts."""
 
     def none(number: int) -> Evidence:
         raise AssertionError(f"a whole tree has no part {number}")
 
     categories = number_of_categories([categories_of(evidence.tree)])
-    return Pieces(evidence, np.zeros(0, dtype=np.int64), none, PartValues(Path()), categories)
+    pieces = Pieces(evidence, np.zeros(0, dtype=np.int64), none, PartValues(Path()), categories)
+    pieces.keep(CENTER, TOP, evidence.estimate())
+    return pieces
 
 
 def place_splits(pieces: Pieces, found: LevelSplits) -> None:
-    """Work out the prior of each piece, given its level's splits, and approximate counts.
+    """Work out the prior of each piece, given its level's splits.
 
     Newton steps, with the curvatures at the start, go to the mode under a normal law of the log
-    factors by which families differ from their level. The counts are kept as `CENTER`.
+    factors by which families differ from their level. Approximate counts, `CENTER`, are needed, and
+    are moved with the prior.
     """
-    pieces.estimate()
     keep_shapes(pieces)
     for number in pieces.numbers:
         level = pieces.level(number, pieces.evidence(number))
-        alpha = shape_at(pieces, number) * found.alpha[level]
+        alpha = pieces.shape(number) * found.alpha[level]
         nearby = np.where(found.spread[level] > 0.0, alpha * np.exp(_STEP), alpha)
         own = np.zeros(alpha.size)
         for kind, values in ((_TYPICAL, alpha), (_ALPHA, alpha), (_NEARBY, nearby), (_OWN, own)):

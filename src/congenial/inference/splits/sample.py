@@ -9,9 +9,8 @@ from typing import NamedTuple, TypeVar, cast
 import numpy as np
 
 from congenial.domain.tree import Tree
-from congenial.inference.splits.categories import shape_at
 from congenial.inference.splits.messages import Evidence
-from congenial.inference.splits.pieces import TOP, Pieces
+from congenial.inference.splits.tree_pieces import TOP, Pieces
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Least number of families of a level that differ in alpha.
@@ -29,7 +28,7 @@ class Sample(NamedTuple):
     """Some nodes of a tree, with their parents."""
 
     evidence: Evidence
-    shape: FloatArray  # See `shape_at`.
+    shape: FloatArray  # See `Pieces.shape`.
     level: IntArray  # In the whole tree.
 
 
@@ -52,7 +51,7 @@ def sample(pieces: Pieces) -> Sample:
         nodes = np.flatnonzero(own & (whole | (level <= cut)))
         place[nodes] = size + np.arange(nodes.size)
         node = nodes if number == TOP else np.full(nodes.size, pieces.roots[number])
-        shape = shape_at(pieces, number)[nodes]
+        shape = pieces.shape(number)[nodes]
         chosen.append(_Chosen(known, nodes, node, shape, level[nodes], whole, place))
         seen, size = seen + starts.size, size + nodes.size
     return _joined(chosen)

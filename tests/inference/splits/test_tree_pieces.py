@@ -16,7 +16,7 @@ from congenial.inference.splits.empirical_bayes import (
     splits_at,
 )
 from congenial.inference.splits.messages import MOST_LOST, split_law
-from congenial.inference.splits.pieces import CENTER, TOP
+from congenial.inference.splits.tree_pieces import CENTER, TOP
 from support.piece_trees import cut_evidence, joined, random_evidence
 from support.seeds import for_each_seed
 
@@ -67,9 +67,11 @@ def test_a_prior_is_fitted_and_placed_as_in_the_whole_tree(seed):
         prior, center = splits_at(evidence, want)
         for level in range(1, evidence.tree.depth - 1):
             pieces, split = cut_evidence(evidence, level)
+            pieces.estimate()
             found = fit_pieces(pieces)
             np.testing.assert_allclose(found.alpha, want.alpha, rtol=1e-6)
             np.testing.assert_allclose(found.spread, want.spread, rtol=1e-6, atol=1e-6)
+            pieces.estimate()
             place_splits(pieces, want)
             near = joined(pieces, split, CENTER, len(evidence.tree))
             np.testing.assert_allclose(near, center, rtol=1e-5, atol=1e-5)

@@ -33,8 +33,9 @@ from congenial.types import FloatArray, IntArray
 
 # The number of the top among the pieces; parts are numbered from 0.
 TOP = -1
-# Kinds of values that are kept: approximate counts, and the closest point to some values.
-CENTER, _CLOSEST = "center", "nearest"
+# Kinds of values that are kept: approximate counts, proportions of categories (`Pieces.shape`), and
+# the closest point to some values.
+CENTER, SHAPE, _CLOSEST = "center", "shape", "nearest"
 
 # Returns the prior of a piece, by its number.
 PriorOf = Callable[[int], DirichletTree]
@@ -116,6 +117,12 @@ class Pieces:
         """Return values of a piece that are kept."""
         return self.of_top[kind] if number == TOP else self.store.values(kind, number)
 
+    def shape(self, number: int) -> FloatArray:
+        """Return each node's alpha up to a factor of its level: 1, or its category's proportion."""
+        if self.categories:
+            return self.values(SHAPE, number)
+        return np.ones(len(self.evidence(number).tree))
+
     def law_of(self, number: int, prior: PriorOf, nats: float, root: RootLogs) -> Laws:
         """Return the laws of a part, given that of its root's count in the whole tree."""
         known, near = self.evidence(number), self.values(CENTER, number)
@@ -144,9 +151,6 @@ class Pieces:
 
     def estimate(self) -> None:
         """Keep the nonnegative least squares fit to the measurements as `CENTER`."""
-        if not self.roots.size:
-            self.keep(CENTER, TOP, self.top.estimate())
-            return
         most = max(float(_precision(self.evidence(number)).max()) for number in self.numbers)
 
         def piece(number: int) -> TreePiece:
