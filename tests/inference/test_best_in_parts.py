@@ -9,7 +9,7 @@ import congenial as cg
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.inference import best_in_parts as module
 from congenial.inference import best_table as whole_tables
-from congenial.inference.best_in_parts import RELEASED, LawInParts, best_in_parts, fit_in_parts
+from congenial.inference.best_in_parts import RELEASED, LawInParts, fit_in_parts
 from congenial.inference.best_table import best_table
 from congenial.inference.laws import evidence_of
 from congenial.inference.point_tables import level_weights
@@ -53,7 +53,7 @@ def test_no_table_of_the_whole_tree_has_a_smaller_expected_error(seed):
         # rounding, and the ends of laws that are cut
         assert error(table) == pytest.approx(least, rel=1e-7, abs=1e-7)
         each = [
-            parts.error(k, np.rint(pieces.values(RELEASED, k)).astype(np.int64), loss)
+            parts.errors(k, [np.rint(pieces.values(RELEASED, k)).astype(np.int64)], loss)[0]
             for k in pieces.numbers
         ]
         assert sum(each) == pytest.approx(least, rel=1e-6, abs=1e-6)
@@ -67,7 +67,8 @@ def test_a_worse_table_has_a_larger_expected_error():
     for number in pieces.numbers[1:]:
         table = np.rint(pieces.values(RELEASED, number)).astype(np.int64)
         worse = table + 3 * (np.arange(table.size) == table.size - 1)
-        assert parts.error(number, worse, "l1") > parts.error(number, table, "l1") + 0.01
+        errors = parts.errors(number, [worse, table], "l1")
+        assert errors[0] > errors[1] + 0.01
 
 
 def test_windows_of_parts_are_widened(monkeypatch):
@@ -80,12 +81,12 @@ def test_windows_of_parts_are_widened(monkeypatch):
     for near in (6, 1):
         monkeypatch.setattr(point_tables, "_NEAR", near)
         pieces, split = cut_evidence(evidence, 2)
-        top = best_in_parts(pieces, pinned[split.nodes], splits, "l1", cg.seeded(2))
         law = LawInParts.of(pieces, pinned[split.nodes], splits)
+        top = law.least("l1", cg.seeded(2))
         pieces.keep(RELEASED, TOP, top.astype(np.float64))
         values = (np.rint(pieces.values(RELEASED, k)).astype(np.int64) for k in pieces.numbers)
         errors.append(
-            sum(law.error(k, v, "l1") for k, v in zip(pieces.numbers, values, strict=True))
+            sum(law.errors(k, [v], "l1")[0] for k, v in zip(pieces.numbers, values, strict=True))
         )
     assert errors[0] == pytest.approx(errors[1], rel=1e-9)
     assert any(kind == "window" for kind, _ in pieces.store)

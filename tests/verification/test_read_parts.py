@@ -1,4 +1,4 @@
-"""A release by imaging is verified part by part, with the verdict of one that is read at once."""
+"""A release of moved counts is verified part by part, with the verdict of one read at once."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from congenial.releases import directory as files
 from congenial.verification import parts
 from congenial.verification.verdict import verify
 from support.city import make_city
+from support.edited import change
 from support.parts import copied, make, watched
 
 IMAGED = {"method": 'name = "imaging"', "release": 'publish = ["table", "measurements"]'}
@@ -65,3 +66,36 @@ def test_a_full_disk_of_temporary_files_is_named(city, monkeypatch):
     monkeypatch.setattr(parts.PartValues, "keep", full)
     with pytest.raises(ReleaseError, match="is full; free space there"):
         verify(city, parts="borough")
+
+
+@pytest.fixture(params=["l1", "l2"])
+def best(request, tmp_path):
+    """Return a release of the small city by the posterior, with its measurements."""
+    make_city(tmp_path, **IMAGED | {"method": f'name = "posterior"\nloss = "{request.param}"'})
+    make(tmp_path, simulate=3)
+    return tmp_path / "out"
+
+
+def test_a_table_of_larger_expected_error_is_found_in_parts(best, ways):
+    assert failing(best, "borough") == []
+    rows = cg.read_release(best).to_pandas().dropna(subset="zone")
+    of_one = rows[rows["borough"] == rows["borough"].iloc[0]].sort_values("value")["zone"]
+    shifted(best, files.TABLE, "value", {of_one.iloc[-1]: -6, of_one.iloc[0]: 6})
+    assert "table from measurements" in failing(best, "borough")
+    assert "prior" not in failing(best, "borough")
+    assert failing(best) == failing(best, "borough")
+    assert ways[:3] == [True, True, True]
+
+
+def test_measurements_of_another_part_give_another_prior(best, ways):
+    zones = list(cg.read_release(best).to_pandas()["zone"].dropna())
+    shifted(best, files.MEASUREMENTS, "measurement", {zones[0]: 60, zones[-1]: 30})
+    assert "prior" in failing(best, "borough")
+    assert verify(best, parts="borough") == verify(best)
+
+
+def test_a_prior_that_does_not_fit_the_plan_is_told_at_once(best, ways):
+    change(best, lambda stated: stated["prior"][0].update(alpha=0.0))
+    assert verify(best, parts="borough") == verify(best)
+    assert ways == [False, False]
+    assert "prior" in failing(best)

@@ -6,11 +6,14 @@ fifteen times: twice for each step of the prior's fit and for the laws, and then
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from congenial.inference.best_table import Loss, check_work, widths_of
+from congenial.inference.laws import evidence_of
+from congenial.inference.measured import pose_resolved
 from congenial.inference.point_tables import Expected, Window, least_absolute_in_parts
 from congenial.inference.splits.empirical_bayes import (
     LevelSplits,
@@ -20,13 +23,16 @@ from congenial.inference.splits.empirical_bayes import (
 )
 from congenial.inference.splits.messages import (
     MOST_LOST,
+    Evidence,
     Laws,
     RootLogs,
     lost_too_much,
     truncations,
 )
 from congenial.inference.splits.tree_pieces import CENTER, TOP, Pieces
+from congenial.invariants.resolved import ResolvedInvariant, inequalities_in_units
 from congenial.kernels.numerics import laws
+from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -44,15 +50,12 @@ def fit_in_parts(pieces: Pieces) -> LevelSplits:
     return fit_pieces(pieces)
 
 
-def best_in_parts(
-    pieces: Pieces, pinned: BoolArray, splits: LevelSplits, loss: Loss, rng: Randomness
-) -> IntArray:
-    """Return the top of the table of least expected error; those of parts are kept as `RELEASED`.
-
-    `pinned`, shape (top,), are counts that are published exactly.
-    """
-    law = LawInParts.of(pieces, pinned, splits)
-    return law.least(loss, rng)
+def evidence_about(
+    mechanism: Additive, resolved: ResolvedInvariant, measured: IntArray
+) -> Evidence:
+    """Return the evidence that measurements give about the top of a tree, or about a part."""
+    given = measured, mechanism, inequalities_in_units(resolved)
+    return evidence_of(pose_resolved(*given, nonnegative_leaves=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,8 @@ class LawInParts:
     @classmethod
     def of(cls, pieces: Pieces, pinned: BoolArray, splits: LevelSplits) -> LawInParts:
         """Return the law under a prior.
+
+        `pinned`, shape (top,), are counts that are published exactly.
 
         Raises NumericalError if the widest messages lose too much, see `verified_law`.
         """
@@ -107,7 +112,10 @@ class LawInParts:
         return out
 
     def least(self, loss: Loss, rng: Randomness) -> IntArray:
-        """Return the top of the table of least expected error, see `best_in_parts`."""
+        """Return the top of the table of least expected error; parts of it are kept as `RELEASED`.
+
+        See `BestTable` for `loss`.
+        """
         pieces, widened = self.pieces, set[int]()
         pieces.rounded(_MEAN, RELEASED if loss == "l2" else _START, rng)
         if loss == "l2":
@@ -132,12 +140,13 @@ class LawInParts:
 
         return least_absolute_in_parts(expected(TOP), pieces.roots, expected, store, rng)
 
-    def error(self, number: int, table: IntArray, loss: Loss) -> float:
-        """Return the expected error of a piece of a table; squared errors without the variance."""
+    def errors(self, number: int, tables: Sequence[IntArray], loss: Loss) -> FloatArray:
+        """Return the expected errors of a piece of tables; squared errors without the variance."""
         if loss == "l1":
-            return self.of_piece(number).expected_error(table, self.weights(number))
-        own = self.pieces.own(number)
-        return float(((self.pieces.values(_MEAN, number) - table)[own] ** 2).sum())
+            law, weights = self.of_piece(number), self.weights(number)
+            return np.array([law.expected_error(table, weights) for table in tables])
+        own, mean = self.pieces.own(number), self.pieces.values(_MEAN, number)
+        return np.array([((mean - table)[own] ** 2).sum() for table in tables])
 
 
 def _work(pieces: Pieces) -> float:

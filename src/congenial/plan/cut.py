@@ -14,8 +14,8 @@ from congenial.wording import nearest, one_of
 PARTS = "parts"
 # Keys of invariants that name levels or nodes.
 _KEYS = ("publish_exactly", "at_least", "at_most")
-# Methods that draw the counts of one part after another, and the samplers that do.
-METHODS, _SAMPLERS = ("topdown", "conditioning", "imaging"), ("auto", "exact")
+# Samplers that draw the counts of one part after another.
+_SAMPLERS = ("auto", "exact")
 # Most parts: each takes some hundredths of a second beside its counts.
 _MOST = 10_000
 
@@ -83,13 +83,7 @@ def cut_at(plan: Plan, level: str) -> Cut:
 
 
 def _check_method(plan: Plan) -> None:
-    """Refuse a method that draws all counts at once."""
-    if plan.method.name not in METHODS:
-        refuse(
-            "method.name",
-            f"is {plan.method.name!r}, whose counts all depend on each other",
-            f"give {one_of(METHODS)}, or leave parts out",
-        )
+    """Refuse a norm or a sampler for which all counts are needed at once."""
     if plan.method.norm != "l2":
         refuse(
             "method.norm",

@@ -1,4 +1,4 @@
-"""The noisy measurements of a release, written and read back."""
+"""The noisy measurements of a release, and the prior fitted to them, written and read back."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from congenial.invariants.written import Invariant, consistent, exactly
 from congenial.noise.additive import Additive
 from congenial.noise.law import find_law, law_names
 from congenial.plan.cross_table import MARGIN
+from congenial.plan.plan import Plan
 from congenial.releases import directory as files
 from congenial.releases.file_table import FileTable, Numbers, Texts, repeated
 from congenial.releases.rows import tree_of
+from congenial.releases.specification import LevelAlpha
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # In the column of noise laws: counts published exactly, and counts that are not measured.
@@ -137,3 +139,26 @@ def measurement_columns(
         "noise": repeated((mechanism.noise.name, EXACT, NOT_MEASURED), kind),
         "scale": Numbers(np.where(noisy, scales, 1.0), noisy),
     }
+
+
+def stated_prior(plan: Plan, alpha: FloatArray, spread: FloatArray) -> tuple[LevelAlpha, ...]:
+    """Return a fitted prior as a certificate states it, given the numbers of each level."""
+    numbers = alpha[1:].tolist(), spread[1:].tolist()
+    levels = zip(plan.level_names[1:], *numbers, strict=True)
+    return tuple(LevelAlpha(*each) for each in levels)
+
+
+def prior_numbers(plan: Plan, prior: tuple[LevelAlpha, ...]) -> tuple[FloatArray, FloatArray]:
+    """Return alpha and spread of each level, given the prior that a certificate states.
+
+    Raises ReleaseError if the prior does not fit the plan.
+    """
+    alpha = np.array([1.0, *(level.alpha for level in prior)])
+    spread = np.array([0.0, *(level.spread for level in prior)])
+    named = tuple(level.level for level in prior) == tuple(plan.level_names[1:])
+    if not named or not (alpha > 0.0).all():
+        raise ReleaseError(
+            "the prior has no positive alpha for each level below the root; get a fresh copy of "
+            "the release."
+        )
+    return alpha, spread

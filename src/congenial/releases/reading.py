@@ -41,7 +41,12 @@ from congenial.releases.certificate import Certificate, read_certificate, stated
 from congenial.releases.file_table import Column, Columns, FileTable, Numbers, different
 from congenial.releases.intervals import interval_columns, posterior_of_table, sums_of
 from congenial.releases.margin_views import as_bars, as_icicle, as_table, view_of
-from congenial.releases.measurements import COLUMNS, Measurements, measurements_of
+from congenial.releases.measurements import (
+    COLUMNS,
+    Measurements,
+    measurements_of,
+    prior_numbers,
+)
 from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import columns_of, tree_of, workload_of
 from congenial.releases.sentences import about_intervals
@@ -317,15 +322,7 @@ class Release:
             return mechanism
         if prior is None:
             return mechanism.projection
-        alpha = np.array([1.0, *(level.alpha for level in prior)])
-        spread = np.array([0.0, *(level.spread for level in prior)])
-        named = tuple(level.level for level in prior) == tuple(self.plan.level_names[1:])
-        if not named or not (alpha > 0.0).all():
-            raise ReleaseError(
-                "the prior has no positive alpha for each level below the root; get a fresh copy "
-                "of the release."
-            )
-        return replace(mechanism, splits=LevelSplits(alpha, spread))
+        return replace(mechanism, splits=LevelSplits(*prior_numbers(self.plan, prior)))
 
     def posterior(self, prior: PriorName | Prior | DirichletTree | None = None) -> Posterior:
         """Law of the confidential counts given the release, see `congenial.posterior`.

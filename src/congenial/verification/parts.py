@@ -3,10 +3,10 @@
 The rows of a release are in depth-first order: each node comes before those below it. So the rows
 below a node of some level lie together, and are read together. TopDown goes down from the root, so
 the counts down to the level, the top, follow from the measurements there. The counts of a part
-follow from the released count above them. The counts of a release by imaging follow from the
-measurements of all parts, which wait in files (`read_parts`). Counts that were conditioned in parts
-follow from nothing, and have no intervals. The claims of the release are worked out on the small
-tree of `releases.part_models`.
+follow from the released count above them. The counts of a release by imaging or by the posterior
+follow from the measurements of all parts, which wait in files (`read_parts`). Counts that were
+conditioned in parts follow from nothing, and have no intervals. The claims of the release are
+worked out on the small tree of `releases.part_models`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from congenial.releases.accuracy import IN_PARTS, Margins, margins_in_parts
 from congenial.releases.certificate import Certificate
 from congenial.releases.file_table import FileTable
 from congenial.releases.intervals import StatedAccuracy, by_margins
+from congenial.releases.measurements import prior_numbers
 from congenial.releases.model import Model, build_model, claim
 from congenial.releases.part_models import (
     PartFacts,
@@ -61,6 +62,7 @@ from congenial.releases.rows import tree_of
 from congenial.releases.specification import Specification
 from congenial.types import BoolArray, FloatArray, IntArray
 from congenial.verification.checks import Check, compare
+from congenial.verification.fitted import unfitted_prior
 from congenial.verification.pieces import (
     INTERVALS,
     MEASURED,
@@ -95,6 +97,7 @@ class ReadInParts:
     """A release whose parts have been checked."""
 
     certificate: Certificate
+    prior: Check | None  # Of a release by the posterior.
     csv: files.CsvRows
     measured_csv: files.CsvRows | None
     plain: Plain
@@ -122,8 +125,12 @@ class ReadInParts:
                 text = "the CSV and the Parquet file have different rows"
                 noise = Check(MEASURED, False, text)
             yield noise
+            if noise.passed and self.prior is not None:
+                yield self.prior
             if noise.passed:
                 yield image
+        elif self.prior is not None:
+            yield self.prior
         stated = self.certificate.accuracy
         if ends.passed and not compare(INTERVALS, "", self.accuracy, stated).passed:
             ends = Check(INTERVALS, False, "the certificate describes other intervals")
@@ -143,7 +150,7 @@ def read_in_parts(
     """
     cuts = [cut_at(plan, level)] if level is not None else _cuts(certificate, plan)
     at_once = plan.method.name == "conditioning" and certificate.accuracy.basis != IN_PARTS
-    if not cuts or at_once or certificate.prior is not None:
+    if not cuts or at_once or not _is_fitted(certificate, plan):
         return None
     own = own_columns(certificate, plan)
     with ExitStack() as stack:
@@ -158,6 +165,17 @@ def read_in_parts(
             return _Reading.of(place, certificate, cut, tables).read(aside)
         except _AtOnceError:
             return None
+
+
+def _is_fitted(certificate: Certificate, plan: Plan) -> bool:
+    """Whether a stated prior, if there is one, fits the plan; else the reading at once says why."""
+    if certificate.prior is None:
+        return True
+    try:
+        prior_numbers(plan, certificate.prior)
+    except ReleaseError:
+        return False
+    return plan.method.name == "posterior"
 
 
 def _cuts(certificate: Certificate, plan: Plan) -> list[Cut]:
@@ -291,7 +309,8 @@ class _Reading:
         )
         found, facts = [plain(piece)], list[PartFacts]()
         # an image follows from the measurements of all parts
-        imaged = plan.method.name == "imaging" and piece.measured is not None
+        best = plan.method.name == "posterior"
+        imaged = (best or plan.method.name == "imaging") and piece.measured is not None
         roots = np.flatnonzero(self.top.level == cut.depth)
         waiting = None
         if imaged:
@@ -317,17 +336,26 @@ class _Reading:
                     image = below_model(cut.plan, self.scales, forest, forest.roots)
                 checks.append(self._checks(piece, below, image, margins))
                 facts.append(self._facts(begin, end, forest, margins))
+        prior = unfitted_prior(self.certificate) if best else None
         if waiting is not None and all(noise.passed for noise, *_ in checks):
-            follow = waiting.follow(sum(each.counts for each in found))
-            if follow is None:
-                raise _AtOnceError
-            image_of_all = judged_image(follow=follow)
+            counts = sum(each.counts for each in found)
+            if best:
+                judged_both = waiting.best(self.certificate, counts)
+                if judged_both is None:
+                    raise _AtOnceError
+                prior, image_of_all = judged_both
+            else:
+                follow = waiting.follow(counts)
+                if follow is None:
+                    raise _AtOnceError
+                image_of_all = judged_image(follow=follow)
             checks = [(noise, image_of_all, *others) for noise, _, *others in checks]
         compared = [self._compared(name, table) for name, table in self.tables.items()]
         worst = self.specification.guarantee.worst_neighbours
         levels = levels_of_all(plan, self.top.level, known.margin, facts)
         return ReadInParts(
             self.certificate,
+            prior,
             compared[0],
             compared[1] if len(compared) > 1 else None,
             reduce(add, found),

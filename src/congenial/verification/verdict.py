@@ -16,7 +16,7 @@ import numpy as np
 
 from congenial import __version__
 from congenial.errors import CongenialError, ReleaseError
-from congenial.inference.best_table import GAP, REFUSED, BestTable
+from congenial.inference.best_table import REFUSED, BestTable
 from congenial.inference.splits.empirical_bayes import LevelSplits
 from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
 from congenial.plan.plan import Plan
@@ -44,6 +44,13 @@ from congenial.releases.specification import (
 )
 from congenial.types import IntArray
 from congenial.verification.checks import TOLERANCE, Check, compare, judged
+from congenial.verification.fitted import (
+    PRIOR,
+    judged_absence,
+    judged_least,
+    judged_prior,
+    unfitted_prior,
+)
 from congenial.verification.parts import ReadInParts, read_in_parts
 from congenial.verification.pieces import (
     FOLLOWS,
@@ -63,9 +70,6 @@ from congenial.verification.pieces import (
 )
 from congenial.wording import joined, show
 
-# Largest relative difference between a stated prior and the fitted one. Rounding on another machine
-# changes a fit by less than 1e-7.
-_PRIOR = 1e-3
 # Errors of a disk, or a user's share of it, that has no room left.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -450,56 +454,31 @@ def _follows(release: Release, y: IntArray) -> Check:
         follow = mechanism.follows(y, release.values, seeded(SEED))
     except CongenialError as error:
         return Check(FOLLOWS, False, f"no table follows from the measurements: {error}")
-    good = (
-        f"no table has a smaller expected error (tolerance for an error e: {GAP:.0e} times (1 + e))"
-    )
-    false = "the method makes another table with a smaller expected error"
-    return judged(FOLLOWS, follow, good, false)
+    return judged_least(follow=follow)
 
 
 def _prior(release: Release, y: IntArray | None = None) -> Check:
     """Check that the stated prior is the one that the measurements `y` give, if published."""
-    name, certificate = "prior", release.certificate
-    if certificate.prior is None:
-        return _no_prior(release, y)
+    certificate = release.certificate
     try:
-        mechanism = release.under_prior
+        mechanism = cast(BestTable, release.under_prior)
         if y is None:
-            text = "every level has a positive alpha; without measurements, no fit can be checked"
-            return Check(name, True, text)
-        splits = cast(BestTable, mechanism).fitted(y).splits
+            return unfitted_prior(certificate)
+        if certificate.prior is None:
+            return judged_absence(refused=_is_refused(cast(BestTable, release.mechanism), y))
+        found = mechanism.fitted(y).splits
     except CongenialError as error:
-        return Check(name, False, f"no prior follows from the measurements: {error}")
-    found, stated = cast(LevelSplits, splits), cast(BestTable, mechanism).splits
-    same = stated is not None and all(
-        np.allclose(own[1:], theirs[1:], rtol=_PRIOR, atol=0.0)
-        for own, theirs in ((found.alpha, stated.alpha), (found.spread, stated.spread))
-    )
-    other = "the measurements give another prior"
-    if certificate.author != __version__:
-        made = show(certificate.author)
-        other += f", unless congenial {made}, which made it, fits it differently"
-    return judged(name, same, "the prior is the one fitted to the measurements", other)
+        return Check(PRIOR, False, f"no prior follows from the measurements: {error}")
+    return judged_prior(certificate, cast(LevelSplits, mechanism.splits), cast(LevelSplits, found))
 
 
-def _no_prior(release: Release, y: IntArray | None) -> Check:
-    """Check that no posterior can be computed, where the closest table is released instead."""
-    name = "prior"
-    if y is None:
-        text = "none, so the closest table is released; without measurements, nobody can check why"
-        return Check(name, True, text)
+def _is_refused(mechanism: BestTable, y: IntArray) -> bool:
+    """Whether the posterior of measurements cannot be computed."""
     try:
-        cast(BestTable, release.mechanism).move(y, seeded(SEED))
+        mechanism.move(y, seeded(SEED))
     except REFUSED:
-        text = "none: the posterior of these measurements cannot be computed"
-        return Check(name, True, text)
-    return Check(
-        name,
-        False,
-        "the certificate states none, but the posterior can be computed, so the table of least "
-        "expected error was due, unless the computer that made the release had too little memory "
-        "or another version of congenial",
-    )
+        return True
+    return False
 
 
 def check_intervals(release: Release) -> Check:

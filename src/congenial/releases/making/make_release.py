@@ -35,7 +35,7 @@ from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.making.order import Order, Written
 from congenial.releases.making.part_files import RowsHere, write_parts
 from congenial.releases.making.spark_parts import rows_in_spark
-from congenial.releases.measurements import measurement_columns
+from congenial.releases.measurements import measurement_columns, stated_prior
 from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.releases.shared_facts import hash_of_shared_facts
 from congenial.releases.specification import LevelAlpha, Simulation
@@ -116,8 +116,8 @@ def release(
     parts : str, optional
         A level of the plan. What lies below each of its nodes is counted, drawn and written by
         itself, so that memory holds one such part, or some small ones, at a time. The release has
-        the same law, guarantee and files. For TopDown and conditioning, with nonnegative counts; a
-        conditioned table then has no intervals.
+        the same law, guarantee and files. For nonnegative counts; a conditioned table then has no
+        intervals.
     on : pyspark.sql.SparkSession, optional
         Count and draw the parts on the workers of this session. The rows are a `frame` of Spark, or
         Parquet files. All workers see the parent of `out` and the plan's files, and have this
@@ -164,10 +164,10 @@ def release(
     if on is not None and parts is None:
         raise ArgumentError("Spark draws releases in parts only; give `parts` a level of the plan.")
     cut = None if parts is None else cut_at(plan, parts)
-    if on is not None and plan.method.name == "imaging":
+    if on is not None and plan.method.name in ("imaging", "posterior"):
         refuse(
             "method.name",
-            "is 'imaging', which Spark does not draw",
+            f"is {plan.method.name!r}, which Spark does not draw",
             "give 'topdown' or 'conditioning', or draw the parts here, without Spark",
         )
     ledger = _ledger(plan, base) if simulation is None else None
@@ -329,9 +329,7 @@ def _best_table(
         return np.asarray(best.projection.apply(measured, rng), dtype=np.int64), None
     if fitted.splits is None:
         raise AssertionError("a fitted mechanism has splits")
-    levels = model.plan.level_names[1:]
-    numbers = fitted.splits.alpha[1:].tolist(), fitted.splits.spread[1:].tolist()
-    return table, tuple(LevelAlpha(*each) for each in zip(levels, *numbers, strict=True))
+    return table, stated_prior(model.plan, fitted.splits.alpha, fitted.splits.spread)
 
 
 def _write_tables(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -11,6 +11,13 @@ from congenial.domain.tree import Tree
 from congenial.imaging.part_values import PartValues, noisy_piece
 from congenial.imaging.solvers.part_curves import TreePiece
 from congenial.imaging.update import Imaged
+from congenial.inference.best_in_parts import evidence_about
+from congenial.inference.splits.categories import (
+    Categories,
+    categories_of,
+    number_of_categories,
+)
+from congenial.inference.splits.messages import Evidence
 from congenial.randomness import Randomness
 from congenial.releases.making.part_draws import forest_below
 from congenial.releases.making.part_law import CutNode, PartLaw
@@ -21,12 +28,13 @@ from congenial.types import IntArray
 
 @dataclass(frozen=True, eq=False)
 class MeasuredParts:
-    """The parts of a release by imaging."""
+    """The parts of a release by imaging or by the posterior."""
 
     law: PartLaw
     nodes: tuple[CutNode, ...]  # The nodes that the parts are below.
     precision: float  # The largest of all counts: one over the variance of the noise.
     kept: PartValues
+    categories: list[Categories] = field(default_factory=list)  # Of each part, for the posterior.
 
     def measure(self, number: int, domain: Tree, counts: IntArray, rng: Randomness) -> None:
         """Measure the counts of a part; `PartMethod` describes `domain` and `counts`."""
@@ -35,12 +43,25 @@ class MeasuredParts:
         measured = np.asarray(image.measure(counts[self.law.depth :], rng=rng), dtype=np.int64)
         measured[0] = node.records if node.exact else 0  # the top measures the others
         self.kept.keep_measured(number, tree, measured)
+        if self.law.plan.method.name == "posterior":
+            self.categories.append(categories_of(tree))
 
     def piece(self, number: int) -> TreePiece:
         """Return a part with its measurements."""
         tree, measured = self.kept.measured(number)
         model = model_of(self.law, tree, self.nodes[number])
         return piece_of(model, measured, self.precision, np.array([number]))
+
+    def evidence(self, number: int) -> Evidence:
+        """Return the evidence about a part."""
+        tree, measured = self.kept.measured(number)
+        model = model_of(self.law, tree, self.nodes[number])
+        return evidence_about(model.mechanism, model.resolved, measured)
+
+    @property
+    def number_of_categories(self) -> int:
+        """Number of categories that all families of leaves have; 0 if they differ."""
+        return number_of_categories(self.categories)
 
 
 def model_of(law: PartLaw, tree: Tree, node: CutNode | None = None) -> Model:

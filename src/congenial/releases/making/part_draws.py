@@ -10,6 +10,7 @@ from congenial.releases.file_table import Column, every
 from congenial.releases.intervals import by_margins
 from congenial.releases.measurements import measurement_columns
 from congenial.releases.model import Model
+from congenial.releases.specification import LevelAlpha
 from congenial.types import IntArray
 
 
@@ -22,6 +23,7 @@ class DrawnRows:
     counts: IntArray = field(repr=False)  # The confidential counts.
     measured: IntArray | None  # None if they are not published.
     values: IntArray
+    prior: tuple[LevelAlpha, ...] | None = None  # Fitted to the measurements of all counts.
 
     def columns(self, *, truth: bool) -> dict[str, Column]:
         """Return the columns of the released table that do not name a count."""

@@ -232,7 +232,7 @@ def write_parts(cut: Cut, order: Order, source: PartSource) -> Written:
     digests = {name: files.sha256(order.place / name) for name in written}
     levels = levels_of_all(plan, tree.level, drawn.found.margin, facts)
     accuracy = StatedAccuracy(plan.accuracy.confidence, drawn.found.basis, levels, ())
-    made = certify(model, guarantee, digests, accuracy, order.simulation, debit, None)
+    made = certify(model, guarantee, digests, accuracy, order.simulation, debit, drawn.prior)
     odd = dict.fromkeys((*odd_names(tree), *(name for one in facts for name in one.odd_names)))
     certificate = msgspec.structs.replace(
         of_all(made, tree, facts, worst),

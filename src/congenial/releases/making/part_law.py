@@ -58,5 +58,6 @@ class FromTop:
     total: int  # The released count of its node.
     # Under conditioning: the message that the top received.
     sent: Sent | None = field(default=None, repr=False)
-    # Under imaging: the directory with the values of all parts, and the number of this one.
-    imaged: tuple[str, int] | None = None
+    # Under imaging and the posterior: the directory with the values of all parts, and the number of
+    # this one.
+    moved: tuple[str, int] | None = None

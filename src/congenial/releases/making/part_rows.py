@@ -45,10 +45,10 @@ def method_of(plan: Plan) -> PartMethod:
         from congenial.releases.making import conditioned_parts
 
         return conditioned_parts
-    if plan.method.name == "imaging":
-        from congenial.releases.making import imaged_parts
+    if plan.method.name in ("imaging", "posterior"):
+        from congenial.releases.making import moved_parts
 
-        return imaged_parts
+        return moved_parts
     from congenial.releases.making import topdown_parts
 
     return topdown_parts

@@ -1,4 +1,4 @@
-"""Releases by imaging in parts: the closest counts, the claims, and what is refused."""
+"""Releases by imaging and the posterior in parts: counts, claims, and what is refused."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.errors import DataError, PlanError
+from congenial.errors import DataError, NumericalError, PlanError
+from congenial.imaging.following import follows
 from congenial.imaging.noisy import precision
 from congenial.imaging.update import Imaged
 from congenial.releases import directory as files
+from congenial.releases.certificate import read_certificate
+from congenial.releases.making import moved_parts
 from congenial.verification.verdict import verify
 from support.city import make_city
 from support.part_worlds import make_world
@@ -94,3 +97,60 @@ def test_places_that_change_after_the_measurements_are_refused(tmp_path):
     with pytest.raises(DataError, match="the rows changed"):
         make(tmp_path, parts="borough", notify=change)
     assert not (tmp_path / "out").exists()
+
+
+def fitted_in(place):
+    """Return alpha and spread of each level, as the certificate states them."""
+    prior = read_certificate(place / files.CERTIFICATE).prior
+    return None if prior is None else np.array([(one.alpha, one.spread) for one in prior])
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_releases_by_the_posterior_have_its_claims_prior_and_table(seed, tmp_path):
+    rng = np.random.default_rng([seed, 2047])
+    level = make_world(tmp_path, rng, method="posterior")
+    problems = [refused(tmp_path, "whole", seed), refused(tmp_path, "parts", seed, parts=level)]
+    if any(problems):
+        assert problems[0] == problems[1] or re.search("has one part|/.* no path", problems[1])
+        return
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert keys_of(parts) == keys_of(whole)
+    stated = [{k: v for k, v in stated_in(each).items() if k != "prior"} for each in (whole, parts)]
+    assert stated[0] == stated[1]
+    for place in (whole, parts):
+        found = [verify(place, **given) for given in ({}, {"parts": level})]
+        assert found[0] == found[1]
+        assert all(check.passed for check in found[0])
+    read = cg.read_release(parts)
+    if read.measurements is not None:
+        # the prior is fitted to all measurements, as it is at once
+        splits = read.mechanism.fitted(read.measurements.y).splits
+        found = np.stack([splits.alpha, splits.spread], axis=1)[1:]
+        np.testing.assert_allclose(fitted_in(parts), found, rtol=1e-5, atol=1e-9)
+
+
+def test_where_the_posterior_cannot_be_computed_the_closest_counts_are_released(
+    tmp_path, monkeypatch
+):
+    make_city(tmp_path, method='name = "posterior"', release=PUBLISH)
+
+    def refuse(*_):
+        raise NumericalError("no error bound; use less.")
+
+    monkeypatch.setattr(moved_parts.LawInParts, "of", refuse)
+    make(tmp_path, simulate=3, parts="borough")
+    out = tmp_path / "out"
+    assert fitted_in(out) is None
+    assert [check.name for check in verify(out, parts="borough") if not check.passed] == []
+    # it can be computed, and then this is another table
+    monkeypatch.undo()
+    for given in ({}, {"parts": "borough"}):
+        assert [check.name for check in verify(out, **given) if not check.passed] == ["prior"]
+    read = cg.read_release(out)
+    assert follows(read.mechanism.projection, read.measurements.y, read.values, cg.seeded(1))
+
+
+def test_the_posterior_is_not_drawn_by_spark(tmp_path):
+    make_city(tmp_path, method='name = "posterior"', release=PUBLISH)
+    with pytest.raises(PlanError, match="'posterior', which Spark does not draw"):
+        make(tmp_path, parts="borough", on=object())
