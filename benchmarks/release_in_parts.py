@@ -22,13 +22,15 @@ PART = 1_000_000
 @click.command(help="Release PARTS million counts, one county after another.")
 @click.argument("parts", type=click.IntRange(min=2))
 @click.option("--measurements", is_flag=True, help="Publish the measurements, too.")
-@click.option("--conditioning", is_flag=True, help="Draw by conditioning instead of TopDown.")
-@click.option("--imaging", is_flag=True, help="Move the noisy counts by imaging instead.")
-def main(parts: int, measurements: bool, conditioning: bool, imaging: bool) -> None:
+@click.option(
+    "--method",
+    type=click.Choice(("topdown", "conditioning", "imaging", "posterior")),
+    default="topdown",
+    help="How the counts are drawn.",
+)
+def main(parts: int, measurements: bool, method: str) -> None:
     """Write the rows, release them, check the released sums, verify, and write a page."""
-    plan = TOPDOWN.replace("rows.parquet", "rows-*.parquet")
-    plan = plan.replace("topdown", "conditioning") if conditioning else plan
-    plan = plan.replace("topdown", "imaging") if imaging else plan
+    plan = TOPDOWN.replace("rows.parquet", "rows-*.parquet").replace("topdown", method)
     if measurements:
         plan += 'release = { publish = ["table", "measurements"] }\n'
     with tempfile.TemporaryDirectory() as directory:

@@ -16,7 +16,6 @@ from support.parts import PARTED, make
         ({}, "zone", "parts is 'zone'; give 'borough', a level between"),
         ({}, "Borough", "did you mean 'borough'"),
         ({"method": 'name = "imaging"\nnorm = "l1"'}, "borough", "method.norm is 'l1'"),
-        ({"method": 'name = "posterior"'}, "borough", "all depend on each other"),
         ({"invariants": ""}, "borough", "invariants.nonnegative is false"),
         (
             {"privacy": 'neighbours = "substitute"\nepsilon = 1.0\nsplit = { zone = 1.0 }'},

@@ -126,7 +126,6 @@ def test_a_row_too_many_or_too_few_in_one_table_fails(names, query, city, ways):
     ("changes", "level", "message"),
     [
         ({}, "zone", "parts is 'zone'; give 'borough', a level between"),
-        ({"method": 'name = "posterior"'}, "borough", "all depend on each other"),
         ({"invariants": ""}, "borough", "invariants.nonnegative is false"),
     ],
 )

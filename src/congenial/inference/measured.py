@@ -188,7 +188,7 @@ def tightened(tree: Tree, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, F
     low, high = lo.copy(), hi.copy()
     for depth in range(tree.depth - 1, 0, -1):
         at = np.flatnonzero(tree.level == depth)
-        above = np.unique(tree.parents[at])
+        above = np.bincount(tree.parents[at], minlength=len(tree)) > 0
         for end, tighter in ((low, np.maximum), (high, np.minimum)):
             total = np.bincount(tree.parents[at], end[at], len(tree))
             end[above] = tighter(end[above], total[above])

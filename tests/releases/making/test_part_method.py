@@ -8,7 +8,7 @@ import pytest
 
 import congenial as cg
 from congenial.errors import PlanError
-from congenial.releases.making import imaged_parts, topdown_parts
+from congenial.releases.making import moved_parts, topdown_parts
 from congenial.releases.making.part_method import measured_claims
 from congenial.releases.model import build_model, claim
 from congenial.releases.specification import worst_neighbours
@@ -31,7 +31,7 @@ def test_noisy_counts_that_are_moved_are_charged_for_nothing_but_noise(tmp_path)
     assert claims.guarantee is top.guarantee
     assert claims.worst == worst_neighbours(top.stand_in, top.guarantee)
     assert top.guarantee.sampler_error == 0.0
-    assert imaged_parts.claims is topdown_parts.measured_claims is measured_claims
+    assert moved_parts.claims is topdown_parts.measured_claims is measured_claims
 
 
 def test_noise_so_wide_that_its_draws_have_an_error_is_refused(tmp_path):
