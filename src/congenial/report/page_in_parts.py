@@ -1,8 +1,8 @@
 """The counts that the page about a release shows, read part by part.
 
 They are those of a release in memory, to the last digit. So simulated draws use the words that a
-draw of all counts at once would use: first those of the noise, row by row; then one for each count,
-level by level, by which ties are broken.
+draw of all counts at once would use: first those of the noise, row by row; then those by which ties
+are broken, a share of a word for each count, level by level.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import cast
@@ -18,6 +18,7 @@ from typing import cast
 import numpy as np
 
 from congenial.domain.tree import Tree
+from congenial.imaging.solvers.descent import joined, shares, words_for
 from congenial.imaging.top_down import TopDown
 from congenial.preview.comparison.expected import (
     UNLUCKY,
@@ -202,7 +203,11 @@ class _Words:
 
     def ties(self, draw: int, before: IntArray, counts: IntArray) -> Randomness:
         """Return the words of ties of the next counts of each level, in one draw."""
-        begin = self.draws * self._noise + draw * sum(self.nodes)
-        first = begin + np.cumsum([0, *self.nodes[:-1]]) + before
-        words = map(partial(seeded_words, SEED), first.tolist(), counts.tolist())
-        return given(np.concatenate([*words]))
+        begin = self.draws * self._noise + draw * words_for(sum(self.nodes))
+        first = np.cumsum([0, *self.nodes[:-1]]) + before
+        spans = zip(first.tolist(), counts.tolist(), strict=True)
+
+        def read(word: int, count: int) -> Bits:
+            return seeded_words(SEED, begin + word, count)
+
+        return given(joined(np.concatenate([shares(read, *span) for span in spans])))

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from congenial.domain.tree import Tree
+from congenial.imaging.solvers.descent import joined, shares, words_for
 from congenial.imaging.top_down import topdown
 from congenial.invariants.written import (
     exactly,
     nonnegative,
     resolve_invariant,
 )
-from congenial.randomness import seeded
+from congenial.randomness import seeded, seeded_words
 from support.projection_cases import problems
 
 pytestmark = pytest.mark.kernels
@@ -51,3 +52,15 @@ def test_topdown_respects_pins_on_lower_levels():
     tree = Tree.from_parents([-1, 0, 0, 1, 1])
     z = topdown([8, -20, 30, 7, 0], tree, exactly([0, 3]) & nonnegative(), rng=seeded(3))
     assert z.tolist() == [8, 7, 1, 7, 0]
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 8), (0, 3), (5, 9), (3, 1), (6, 0)])
+def test_the_bits_of_some_nodes_are_those_that_all_nodes_have(first, count):
+    def read(word, number):
+        return seeded_words(4, word, number)
+
+    n = 17
+    everything = shares(read, 0, n)
+    assert np.array_equal(shares(read, first, count), everything[first : first + count])
+    # the words of all but the last node, which shares its word with nobody
+    assert np.array_equal(joined(everything[:-1]), read(0, words_for(n - 1)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NoReturn
@@ -25,9 +26,31 @@ from congenial.imaging.solvers.problem import (
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.numerics.trees import read_only
 from congenial.kernels.projection.check import reach
-from congenial.kernels.projection.top_down import DONE, INFEASIBLE, descend
+from congenial.kernels.projection.top_down import DONE, INFEASIBLE, SHARED, descend
 from congenial.randomness import Randomness
-from congenial.types import FloatArray, IntArray
+from congenial.types import FloatArray, IntArray, Words
+
+Shares = npt.NDArray[np.uint16]
+
+
+def words_for(n: int) -> int:
+    """Return the number of words by which ties of n nodes are broken."""
+    return -(-n // SHARED)
+
+
+def shares(read: Callable[[int, int], Words], first: int, count: int) -> Shares:
+    """Return the bits of `count` nodes from one on; `read` gives words by the same arguments."""
+    skipped = first % SHARED
+    words = read(first // SHARED, words_for(skipped + count))
+    bits = words.astype("<u8").view("<u2")[skipped : skipped + count]
+    return bits.astype(np.uint16)
+
+
+def joined(bits: Shares) -> Words:
+    """Return the words of nodes that have these bits each."""
+    padded = np.zeros(SHARED * words_for(bits.size), dtype="<u2")
+    padded[: bits.size] = bits
+    return padded.view("<u8").astype(np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +112,7 @@ class Descent:
             slack = 0.0 if self.integer else TOLERANCE * max(1.0, float(np.abs(values).max()))
             sound = sound and reach(self._links.forest, slack, lo, hi) < 0
             lo, hi, capped = laid.placed(lo), laid.placed(hi), True
-        words = source.bits(resolved.n) if self.integer else NO_WORDS
+        words = source.bits(words_for(resolved.n)) if self.integer else NO_WORDS
         z = np.empty(resolved.n)
         state = INFEASIBLE
         if sound:

@@ -1,6 +1,6 @@
 """Sort keys of remainders: by rank, and equal ranks at random.
 
-Benchmark rows: `rounding`, `topdown`.
+Benchmark row: `rounding`.
 """
 
 from __future__ import annotations

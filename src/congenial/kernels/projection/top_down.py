@@ -12,13 +12,18 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.projection.keys import key_of, position_bits, sort_keys
 
 DONE, INFEASIBLE, INEXACT, TOO_LARGE = 0, 1, 2, 3
 # Most Newton steps of a family.
 _MOST_STEPS = 400
 # Places processed at once; some may lie beyond the end of a family.
 _LANES = 8
+# Places that share a random word; each has 16 bits of it, the first the lowest ones.
+SHARED = 4
+# Steps of a remainder in a unit.
+_STEPS = 2.0**20
+# Guesses before the search for the remainders that get a unit looks at the remainders themselves.
+_GUESSES = 3
 
 
 @njit(inner=True, reordered=True)
@@ -74,35 +79,139 @@ def _start(by, short, a, b, y, lo, hi):
 
 
 @njit(inner=True)
-def _round(a, b, whole, by, y, lo, hi, words, keys, out):
-    """Round moved places a to b to integers of sum `whole`; the largest remainders get the units.
+def _floors(by, grid, y, lo, hi, capped, a, m, out, parts):
+    """Write the integers below all m moved places, and their remainders in steps of `grid`."""
+    steps = 1.0 / grid
+    for i in range(m):
+        near = np.rint(y[a + i])
+        value = max((y[a + i] - near) + by, lo[a + i] - near)
+        if capped:
+            value = min(value, hi[a + i] - near)
+        floor = np.floor(value + 0.5 * grid)
+        out[a + i] = floor + near
+        parts[i] = np.rint((value - floor) * steps)
 
-    Remainders that differ by less than 2^-20, or by less than the resolution of a large move, are
-    equal and ordered by `words`. False if the number of units is negative or exceeds the number of
-    remainders.
+
+@njit(inner=True, reordered=True)
+def _taken(out, a, m, k):
+    """Sum of the first k of m integers from a on, and of their sizes."""
+    total, size = 0.0, 0.0
+    for i in range(m):
+        value = out[a + i] if i < k else 0.0
+        total += value
+        size += abs(value)
+    return total, size
+
+
+@njit(inner=True, reordered=True)
+def _reaching(least, parts, m, k):
+    """How many of the first k of m remainders are at least `least`."""
+    count = 0.0  # a float, so that the compiler counts several numbers at once
+    for i in range(m):
+        count += 1.0 if i < k and parts[i] >= least else 0.0
+    return count
+
+
+@njit(inner=True)
+def _least_up(units, positive, parts, m, k):
+    """Find which of the first k of m remainders are rounded up, if `units` of them are.
+
+    `positive` remainders may be. Returns the least remainder that is rounded up in any case, how
+    many are, and how many of the next smaller ones share what is left: 0 if nothing is.
+
+    Remainders are counted from a guess on, as if they were evenly spread, until `units` are found.
+    `low` is reached by `many`, more than `units`, and `high` by `few`, fewer than `units`.
     """
-    grid = 2.0**-20
+    if units == 0.0:
+        return _STEPS + 1.0, units, 0.0
+    if units == positive:
+        return 1.0, units, 0.0
+    low, many, high, few, tries = 1.0, positive, _STEPS + 1.0, 0.0, 0
+    while True:
+        tries += 1
+        if tries > _GUESSES or k <= _LANES:
+            # of few or equal remainders most guesses miss all: the ends move to remainders
+            least, most = high, low
+            for i in range(k):
+                if low <= parts[i] < high:
+                    least, most = min(least, parts[i]), max(most, parts[i])
+            low, high = least, most + 1.0
+        if high - low <= 1.0:
+            return high, few, many - few
+        # every few guesses halve the range, in case the spread is far from even
+        share = 0.5 if tries % _GUESSES == 0 else (units - few) / (many - few)
+        guess = np.floor(high - share * (high - low))
+        guess = min(max(guess, low + 1.0), high - 1.0)
+        count = _reaching(guess, parts, m, k)
+        if count == units:
+            return guess, units, 0.0
+        if count > units:
+            low, many = guess, count
+        else:
+            high, few = guess, count
+
+
+@njit(inner=True)
+def _share_of(words, c):
+    """Return the 16 random bits of place c."""
+    return (words[c >> 2] >> np.uint64((c & 3) << 4)) & np.uint64(0xFFFF)
+
+
+@njit(inner=True)
+def _deal(units, count, least, a, k, words, tied, parts, out):
+    """Give `units` to as many of the `count` places from a on with the largest remainder below.
+
+    Every choice is equally likely, but for 2^-32 a unit: a place is drawn among those left, with
+    32 bits. Either the places that get a unit are drawn or those that get none, whichever are
+    fewer, so that 16 bits a place suffice.
+    """
+    found = 0
+    for i in range(k):
+        if parts[i] == least - 1.0:
+            tied[found] = i
+            found += 1
+    drawn, step = units, 1.0
+    if 2 * units > count:
+        drawn, step = count - units, -1.0
+        for j in range(count):
+            out[a + tied[j]] += 1.0
+    for j in range(drawn):
+        bits = _share_of(words, a + 2 * j) << np.uint64(16)
+        bits |= _share_of(words, a + 2 * j + 1)
+        other = j + np.int64((bits * np.uint64(count - j)) >> np.uint64(32))
+        place = tied[other]
+        tied[other] = tied[j]
+        out[a + place] += step
+
+
+@njit(inner=True)
+def _round(a, m, k, whole, by, y, lo, hi, capped, words, parts, tied, out):
+    """Round the first k of m moved places from a on to integers of sum `whole`.
+
+    The largest remainders get the units. Those that differ by less than 2^-20, or by less than the
+    resolution of a large move, are equal and draw lots with `words`. False if the number of units
+    is negative or exceeds the number of remainders.
+    """
+    grid = 1.0 / _STEPS
     while abs(by) > grid * 2.0**46:
         grid *= 2.0
-    bits = position_bits(b - a)
-    count, rest = 0, whole
-    full = 1 << 20
-    for c in range(a, b):
-        near = np.rint(y[c])
-        value = min(max((y[c] - near) + by, lo[c] - near), hi[c] - near)
-        floor = np.floor(value + 0.5 * grid)
-        out[c] = floor + near
-        rest -= out[c]
-        part = int(np.rint((value - floor) / grid))
-        if part > 0:
-            keys[count] = key_of(full - part, words[c], c - a, bits)
-            count += 1
-    if not 0.0 <= rest <= count:
+    _floors(by, grid, y, lo, hi, capped, a, m, out, parts)
+    taken, size = _taken(out, a, m, k)
+    units = whole - taken
+    if not size < 2.0**53:
+        # sums beyond are rounded, and must not depend on the order that the processor prefers
+        units = whole
+        for i in range(k):
+            units -= out[a + i]
+    positive = _reaching(1.0, parts, m, k)
+    if not 0.0 <= units <= positive:
         return False
-    units = int(rest)
-    sort_keys(keys, 0, count)
-    for i in range(units):
-        out[a + (keys[i] & ((1 << bits) - 1))] += 1.0
+    least, up, shared = _least_up(units, positive, parts, m, k)
+    for i in range(k):
+        out[a + i] += 1.0 if parts[i] >= least else 0.0
+    if shared > 0.0:
+        begin = np.int64(a)
+        _deal(int(units - up), int(shared), least, begin, k, words, tied, parts, out)
     return True
 
 
@@ -129,7 +238,8 @@ def _families(first, at, y, lo, hi, capped, words, out):
     widest = 1
     for k in range(at.size - 1):
         widest = max(widest, first[k + 1] - first[k])
-    keys = np.empty(widest if words.size else 1, dtype=np.int64)
+    parts = np.empty(widest + _LANES if words.size else 0)
+    tied = np.empty(widest if words.size else 0, dtype=np.int64)
     more = 0.0
     for k in range(at.size - 1):
         whole = out[at[k]]
@@ -166,7 +276,7 @@ def _families(first, at, y, lo, hi, capped, words, out):
             total, moving, put = _put(by, y, lo, hi, capped, a, m, count, out)
         more = by - mean
         if words.size:
-            if not _round(first[k], first[k + 1], whole, by, y, lo, hi, words, keys, out):
+            if not _round(a, m, count, whole, by, y, lo, hi, capped, words, parts, tied, out):
                 return False
         elif not abs(put - whole) <= 1e-9 * max(abs(whole), 1.0):
             # a place that ends near zero has the rounding errors of its first value
@@ -183,7 +293,8 @@ def _families(first, at, y, lo, hi, capped, words, out):
 def descend(rows, order, fixed, lo, hi, capped, values, largest, words, z):
     """Fill `z` (n,) family by family, parents first.
 
-    Returns DONE, INFEASIBLE if a root's fixed value is out of its range, INEXACT if a family
+    Values are rounded to integers if there are `words`, of which `SHARED` places share one. Returns
+    DONE, INFEASIBLE if a root's fixed value is out of its range, INEXACT if a family
     does not add up (to 1e-9 of the sum or the rounding errors of its measurements, and exactly for
     integers), or TOO_LARGE.
     """
@@ -205,7 +316,7 @@ def descend(rows, order, fixed, lo, hi, capped, values, largest, words, z):
         elif integer:
             value = np.floor(y[c])
             part = y[c] - value
-            if part > 0.5 or (part == 0.5 and words[c] & np.uint64(1)):
+            if part > 0.5 or (part == 0.5 and _share_of(words, c) & np.uint64(1)):
                 value += 1.0
         out[c] = min(max(value, lo[c]), hi[c])
     if not _families(first, at, y, lo, hi, capped, words, out):
