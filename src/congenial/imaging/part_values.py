@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from congenial.domain.tree import Tree
 from congenial.imaging.noisy import precision
@@ -14,6 +16,8 @@ from congenial.imaging.solvers.problem import checked_weights
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.types import FloatArray, IntArray
+
+_Number = TypeVar("_Number", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -27,12 +31,12 @@ class PartValues:
 
     def keep_measured(self, number: int, tree: Tree, measured: IntArray) -> None:
         """Keep the measurements of a part, shape (nodes,), and its tree."""
-        np.savez(self._of("measured", number), parents=tree.parents, measured=measured)
+        self._write("measured", number, np.stack([tree.parents, measured]))
 
     def measured(self, number: int) -> tuple[Tree, IntArray]:
         """Return the tree of a part, without names, and its measurements."""
-        with np.load(self._of("measured", number)) as found:
-            return Tree.from_parents(found["parents"]), found["measured"]
+        parents, measured = self._read("measured", number, np.int64).reshape(2, -1)
+        return Tree.from_parents(parents), measured
 
     def storing(self, kind: str) -> Store:
         """Return what keeps values of parts, shape (nodes,); their number is in `nodes`."""
@@ -43,16 +47,23 @@ class PartValues:
         return store
 
     def keep(self, kind: str, number: int, values: FloatArray) -> None:
-        """Keep values of a part, shape (nodes,)."""
-        np.savez(self._of(kind, number), values=values)
+        """Keep values of a part."""
+        self._write(kind, number, np.asarray(values, dtype=np.float64))
 
     def values(self, kind: str, number: int) -> FloatArray:
-        """Return values of a part that are kept."""
-        with np.load(self._of(kind, number)) as found:
-            return np.asarray(found["values"])
+        """Return values of a part that are kept, as a vector."""
+        return self._read(kind, number, np.float64)
+
+    # plain bytes: with thousands of small parts, files with a header take longer than the parts
+
+    def _write(self, kind: str, number: int, values: npt.NDArray[Any]) -> None:
+        self._of(kind, number).write_bytes(values.tobytes())
+
+    def _read(self, kind: str, number: int, dtype: type[_Number]) -> npt.NDArray[_Number]:
+        return np.frombuffer(bytearray(self._of(kind, number).read_bytes()), dtype)
 
     def _of(self, kind: str, number: int) -> Path:
-        return self.place / f"{kind}-{number}.npz"
+        return self.place / f"{kind}-{number}"
 
 
 def noisy_piece(

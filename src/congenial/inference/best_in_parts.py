@@ -125,7 +125,7 @@ class LawInParts:
             known = pieces.evidence(number)
             limits = known.lo, known.hi
             if number in widened:
-                window = Window(*pieces.values(_WINDOW, number))
+                window = Window(*pieces.values(_WINDOW, number).reshape(2, -1))
             else:
                 start = np.rint(pieces.values(_START, number)).astype(np.int64)
                 window = Window.around(start, limits)
