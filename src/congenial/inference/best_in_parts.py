@@ -132,13 +132,14 @@ class LawInParts:
             law = self.of_piece(number)
             return Expected(known.tree, law.chances, window, limits, self.weights(number))
 
-        def store(number: int, values: IntArray, window: Window | None) -> None:
-            pieces.keep(RELEASED, number, values.astype(np.float64))
-            if window is not None:
-                widened.add(number)
-                pieces.keep(_WINDOW, number, np.array([window.low, window.high]))
+        def store(number: int, values: IntArray | None, window: Window) -> None:
+            if values is not None:
+                pieces.keep(RELEASED, number, values.astype(np.float64))
+            widened.add(number)
+            pieces.keep(_WINDOW, number, np.array([window.low, window.high]))
 
-        return least_absolute_in_parts(expected(TOP), pieces.roots, expected, store, rng)
+        start = np.rint(pieces.values(_START, TOP)).astype(np.int64)
+        return least_absolute_in_parts(expected(TOP), start, pieces.roots, expected, store, rng)
 
     def errors(self, number: int, tables: Sequence[IntArray], loss: Loss) -> FloatArray:
         """Return the expected errors of a piece of tables; squared errors without the variance."""

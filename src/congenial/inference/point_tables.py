@@ -57,6 +57,20 @@ class Expected:
     limits: tuple[FloatArray, FloatArray]
     weights: FloatArray | None = None  # shape (n,): Factors of the errors; 1 by default.
 
+    def settled(self, total: int, order: IntArray) -> tuple[IntArray, Expected]:
+        """Return the best values of a part whose root has a given value.
+
+        The part is returned with windows at whose ends no value lies.
+        """
+        part = self
+        while True:
+            below = part.below(total)
+            values, _ = below.minimised(order)
+            window = below.window.widened(values, below.limits)
+            if window is None:
+                return values, part
+            part = replace(part, window=window)
+
     def below(self, total: int) -> Expected:
         """Return the part whose root has a given value."""
         low, high, *limits = (
@@ -174,9 +188,10 @@ def least_absolute(
 
 def least_absolute_in_parts(
     top: Expected,
+    start: IntArray,
     roots: IntArray,
     fetch: Callable[[int], Expected],
-    store: Callable[[int, IntArray, Window | None], None],
+    store: Callable[[int, IntArray | None, Window], None],
     source: Randomness,
 ) -> IntArray:
     """Return the values of the top in the tree of integers of least expected absolute error.
@@ -188,13 +203,14 @@ def least_absolute_in_parts(
     ----------
     top : Expected
         The nodes down to the cut.
+    start : ndarray of int64, shape (top,)
+        Its values in a consistent tree within all windows.
     roots : ndarray of int64, shape (parts,)
         The cut nodes, in the top.
     fetch : callable
         Returns a part, by its number, with its last window. The weight of its root is 0.
     store : callable
-        Takes the number of a part, its values, and the window in which it must be worked out again,
-        None if these are its values.
+        Takes the number of a part, its values unless they are not known yet, and its window.
     source : Randomness
         Breaks ties.
 
@@ -209,19 +225,22 @@ def least_absolute_in_parts(
     again = set(parts)
     while True:
         for k in sorted(again):
+            part = fetch(k)
+            if last[k] is None:  # near its start, the part will be asked for its values
+                _, part = part.settled(int(start[roots[k]]), part.tree.children[1])
+                store(k, None, part.window)
             ends = (int(end[roots[k]]) for end in (top.window.low, top.window.high))
-            costs[k] = fetch(k).costs_of_root(*ends)
+            costs[k] = part.costs_of_root(*ends)
         found, _ = top.minimised(order, dict(zip(roots.tolist(), costs, strict=True)))
         again = set()
         for k, total in enumerate(found[roots].tolist()):
             if last[k] == total:
                 continue
-            part = fetch(k).below(total)
-            values, _ = part.minimised(_shuffled(part.tree, source))
-            window = part.window.widened(values, part.limits)
-            store(k, values, window)
-            last[k] = total if window is None else None
-            if window is not None:
+            part = fetch(k)
+            values, wider = part.settled(total, _shuffled(part.tree, source))
+            store(k, values, wider.window)
+            last[k] = total
+            if wider is not part:  # its costs were computed in narrower windows
                 again.add(k)
         window = top.window.widened(found, top.limits)
         if window is not None:

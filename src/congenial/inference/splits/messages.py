@@ -247,6 +247,11 @@ class SplitLaw:
     # Log weights of the root's counts from the other parts of a tree; empty if it is whole.
     outside: FloatArray = field(default_factory=lambda: _NO_LOGS)
 
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about: 25 numbers of each node, and the table of messages."""
+        return 200 * len(self.tree) + self.messages.table.nbytes
+
     def message(self) -> RootLogs:
         """Return the log weights of the first root's counts, up to a constant."""
         first, size, place = (int(each[0]) for each in self.messages[:3])

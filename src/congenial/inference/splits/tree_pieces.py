@@ -37,6 +37,10 @@ TOP = -1
 # the closest point to some values.
 CENTER, SHAPE, _CLOSEST = "center", "shape", "nearest"
 
+# Most bytes of the messages of all parts that are kept until the top has its laws; those of other
+# parts are worked out twice.
+_ROOM = 1 << 28
+
 # Returns the prior of a piece, by its number.
 PriorOf = Callable[[int], DirichletTree]
 
@@ -138,15 +142,20 @@ class Pieces:
             known, near = self.evidence(number), self.values(CENTER, number)
             return split_law(known, prior(number), near, nats, part=True), known
 
-        top = self.top
-        if self.roots.size:
-            messages = [below(number)[0].message() for number in range(self.roots.size)]
+        top, messages, held, room = self.top, list[RootLogs](), {}, _ROOM
+        for number in range(self.roots.size):
+            sent = below(number)
+            messages.append(sent[0].message())
+            room -= sent[0].size
+            if room >= 0:
+                held[number] = sent
+        if messages:
             top = replace(top, parts=PartLogs.of(self.roots, messages))
         law = split_law(top, prior(TOP), self.values(CENTER, TOP), nats)
         found = law.laws(kept=kept or self.roots.size > 0)
         yield TOP, found, top
         for number, node in enumerate(self.roots.tolist()):
-            part, known = below(number)
+            part, known = held.pop(number) if number in held else below(number)
             yield number, part.given(found.logs(node)).laws(kept=kept), known
 
     def estimate(self) -> None:
