@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.inference.splits import empirical_bayes
+from congenial.inference.splits import empirical_bayes, tree_pieces
 from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.inference.splits.empirical_bayes import (
     fit_pieces,
@@ -23,9 +23,14 @@ from support.seeds import for_each_seed
 NATS = 40.0
 
 
-@for_each_seed(80)
-def test_laws_of_pieces_are_those_of_the_whole_tree(seed):
-    """Means and slopes: the message of a part loses at most e^-40 of its weight."""
+@pytest.mark.parametrize("room", [0, 50_000, 1 << 28])
+@for_each_seed(30)
+def test_laws_of_pieces_are_those_of_the_whole_tree(seed, room, monkeypatch):
+    """Means and slopes: the message of a part loses at most e^-40 of its weight.
+
+    Messages of no part are kept, of some, or of all.
+    """
+    monkeypatch.setattr(tree_pieces, "_ROOM", room)
     evidence = random_evidence(seed)
     tree, n = evidence.tree, len(evidence.tree)
     alpha = 10.0 ** np.random.default_rng(seed).uniform(-1.0, 1.5, n)
