@@ -322,20 +322,11 @@ class _Reading:
             self.lines[name[0]] = files.matched(self.place / name[0], 0, header)
         spans = tuple(self._spans())
         for begin, end in spans:
-            rows, tree = self._span(begin, end)
-            if (tree.level >= cut.depth).any():
-                piece, below, margins = self._below(begin, end, rows, tree)
-                found.append(plain(piece))
-                if found[-1].short:
-                    raise _AtOnceError
-                forest = cast(Tree, piece.domain)
-                image = None
-                if waiting is not None:
-                    waiting.keep(piece, int(np.searchsorted(roots, self._cut_nodes(begin, end)[0])))
-                else:
-                    image = below_model(cut.plan, self.scales, forest, forest.roots)
-                checks.append(self._checks(piece, below, image, margins))
-                facts.append(self._facts(begin, end, forest, margins))
+            checked = self._checked(begin, end, waiting)
+            if checked is not None:
+                found.append(checked[0])
+                checks.append(checked[1])
+                facts.append(checked[2])
         prior = unfitted_prior(self.certificate) if best else None
         if waiting is not None and all(noise.passed for noise, *_ in checks):
             counts = sum(each.counts for each in found)
@@ -378,6 +369,25 @@ class _Reading:
             end = int(starts[at] if starts[at] > begin else starts[at + 1])
             yield begin, end
             begin = end
+
+    def _checked(
+        self, begin: int, end: int, waiting: ReadParts | None
+    ) -> tuple[Plain, tuple[Check, ...], PartFacts] | None:
+        """Check the counts below cut nodes in a range of rows; None if there are none."""
+        rows, tree = self._span(begin, end)
+        if not (tree.level >= self.cut.depth).any():
+            return None
+        piece, below, margins = self._below(begin, end, rows, tree)
+        seen, forest, image = plain(piece), cast(Tree, piece.domain), None
+        if seen.short:
+            raise _AtOnceError
+        if waiting is not None:
+            first = self._cut_nodes(begin, end)[0]
+            waiting.keep(piece, int(np.searchsorted(waiting.roots, first)))
+        else:
+            image = below_model(self.cut.plan, self.scales, forest, forest.roots)
+        checks = self._checks(piece, below, image, margins)
+        return seen, checks, self._facts(begin, end, forest, margins)
 
     def _span(self, begin: int, end: int) -> tuple[dict[tuple[str, str], FileTable], Tree]:
         """Read a range of rows, after those of the nodes above; compare them with the CSV files."""
