@@ -40,7 +40,7 @@ from support.parts import PARTED, make
                 "invariants": 'nonnegative = true\npublish_exactly = ["root", "borough"]',
             },
             "borough",
-            "a node is published exactly and has one part",
+            "a node has a single child, and the counts of both are the same",
         ),
     ],
 )

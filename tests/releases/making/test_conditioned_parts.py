@@ -23,7 +23,7 @@ from support.parts import keys_of, make, refused, stated_in, table_of
 CITY = {"method": 'name = "conditioning"'}
 LEDGER = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "budget.ledger"'
 # of nodes from the rows, an exact one may have few parts; a path may look like a longer one
-LESS = "has one part|/.* no path|no count that changes alone"
+LESS = "has a single child|/.* no path|no count that changes alone"
 
 
 def claims_in(place):

@@ -41,6 +41,10 @@ CENTER, SHAPE, _CLOSEST = "center", "shape", "nearest"
 # parts are worked out twice.
 _ROOM = 1 << 28
 
+# Most nodes of all parts whose evidence is kept in memory, some 150 bytes each; that of others is
+# worked out whenever it is needed.
+_NODES = 500_000
+
 # Returns the prior of a piece, by its number.
 PriorOf = Callable[[int], DirichletTree]
 
@@ -55,6 +59,20 @@ class Store(Protocol):
         """Return values of a part that are kept."""
 
 
+@dataclass(eq=False)
+class _Held:
+    """Parts whose evidence is kept in memory."""
+
+    parts: dict[int, Evidence] = field(default_factory=dict)
+    nodes: int = 0  # Of all these parts.
+
+    def keep(self, number: int, evidence: Evidence) -> None:
+        """Keep the evidence about a part, if there is room for it."""
+        if self.nodes + len(evidence.tree) <= _NODES:
+            self.parts[number] = evidence
+            self.nodes += len(evidence.tree)
+
+
 @dataclass(frozen=True, eq=False)
 class Pieces:
     """The evidence about a tree in pieces, and what is known of each piece so far.
@@ -67,7 +85,10 @@ class Pieces:
     fetch: Callable[[int], Evidence]  # Returns a part, by its number.
     store: Store
     categories: int  # Number of categories that all families of leaves have; 0 if they differ.
+    # Called with the name of each step as it begins.
+    notify: Callable[[str], None] = lambda _: None
     of_top: dict[str, FloatArray] = field(default_factory=dict)
+    held: _Held = field(default_factory=_Held)
 
     @property
     def numbers(self) -> range:
@@ -83,12 +104,16 @@ class Pieces:
         """Return the evidence about a piece."""
         if number == TOP:
             return self.top
+        if number in self.held.parts:
+            return self.held.parts[number]
         found, at = self.fetch(number), self.roots[number]
         known = {}
         for name in ("kind", "scale", "y", "lo", "hi"):
             known[name] = getattr(found, name).copy()
             known[name][0] = getattr(self.top, name)[at]
-        return replace(found, **known)
+        whole = replace(found, **known)
+        self.held.keep(number, whole)
+        return whole
 
     def level(self, number: int, evidence: Evidence) -> IntArray:
         """Return the level of each node of a piece in the whole tree."""
@@ -129,6 +154,7 @@ class Pieces:
 
     def law_of(self, number: int, prior: PriorOf, nats: float, root: RootLogs) -> Laws:
         """Return the laws of a part, given that of its root's count in the whole tree."""
+        self._begin("choosing the counts of", number)
         known, near = self.evidence(number), self.values(CENTER, number)
         law = split_law(known, prior(number), near, nats, part=True)
         return law.given(root).laws(kept=True)
@@ -155,6 +181,7 @@ class Pieces:
         found = law.laws(kept=kept or self.roots.size > 0)
         yield TOP, found, top
         for number, node in enumerate(self.roots.tolist()):
+            self._begin("working out", number)
             part, known = held.pop(number) if number in held else below(number)
             yield number, part.given(found.logs(node)).laws(kept=kept), known
 
@@ -168,6 +195,9 @@ class Pieces:
             return _tree_piece(number, known, known.y, weight)
 
         self._solved(CENTER, piece)
+
+    def _begin(self, step: str, number: int) -> None:
+        self.notify(f"{step} part {number + 1:,} of {self.roots.size:,}")
 
     def rounded(self, kind: str, to: str, rng: Randomness) -> None:
         """Keep the integers near values that add up, as `project`; `kind` and `to` name both."""

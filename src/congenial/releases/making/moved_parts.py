@@ -89,7 +89,8 @@ def _best(asked: TopOrder, parts: MeasuredParts, measured: IntArray) -> _Top | N
     """
     model, plan = asked.top.model, asked.law.plan
     top = evidence_about(model.mechanism, model.resolved, measured)
-    pieces = Pieces(top, asked.roots, parts.evidence, parts.kept, parts.number_of_categories)
+    number, notify = parts.number_of_categories, asked.order.notify
+    pieces = Pieces(top, asked.roots, parts.evidence, parts.kept, number, notify)
     try:
         splits = fit_in_parts(pieces)
         law = LawInParts.of(pieces, model.resolved.pinned, splits)

@@ -273,7 +273,7 @@ def _cut_nodes(over: Model, counts: IntArray, depth: int) -> list[CutNode]:
 
 
 def _check_free(cut: Cut, source: PartSource, over: Model, model: Model, found: Guarantee) -> None:
-    """Refuse parts in which a count cannot change, or follows from exact counts.
+    """Refuse parts in which a count cannot change, and cut nodes without a measurement.
 
     The nodes that stand for a part do not show this: they have several children each.
     """
@@ -286,11 +286,19 @@ def _check_free(cut: Cut, source: PartSource, over: Model, model: Model, found: 
             "cut at another level, or leave parts out",
         )
     top = cast(Tree, over.domain)
-    fixed = over.determined & (top.level == cut.depth)
-    if fixed.any() and (source.children(top)[fixed[top.level == cut.depth]] < 2).any():
+    at = np.flatnonzero(top.level == cut.depth)
+    if not (np.isfinite(over.mechanism.scales) | over.determined)[at].all():
         refuse(
             PARTS,
-            f"is {cut.level!r}, of which a node is published exactly and has one part, whose count "
-            "is exact too",
+            f"is {cut.level!r}, of which a node has no measurement, because its count is the same "
+            "in all neighbouring datasets",
+            "cut at another level, or leave parts out",
+        )
+    fixed = over.determined[at] | ~changes[model.domain.level == cut.depth]
+    if fixed.any() and (source.children(top)[fixed] < 2).any():
+        refuse(
+            PARTS,
+            f"is {cut.level!r}, of which a node has a single child, and the counts of both are the "
+            "same in all neighbouring datasets",
             "cut at another level, or leave parts out",
         )
