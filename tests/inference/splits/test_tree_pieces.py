@@ -28,9 +28,10 @@ NATS = 40.0
 def test_laws_of_pieces_are_those_of_the_whole_tree(seed, room, monkeypatch):
     """Means and slopes: the message of a part loses at most e^-40 of its weight.
 
-    Messages of no part are kept, of some, or of all.
+    Messages and evidence of no part are kept, of some, or of all.
     """
     monkeypatch.setattr(tree_pieces, "_ROOM", room)
+    monkeypatch.setattr(tree_pieces, "_NODES", room // 1_000)
     evidence = random_evidence(seed)
     tree, n = evidence.tree, len(evidence.tree)
     alpha = 10.0 ** np.random.default_rng(seed).uniform(-1.0, 1.5, n)

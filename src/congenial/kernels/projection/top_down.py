@@ -79,6 +79,12 @@ def _start(by, short, a, b, y, lo, hi):
 
 
 @njit(inner=True)
+def _padded(a, count, y):
+    """Round a family up to whole lanes: places after it are written too, and overwritten later."""
+    return min((count + np.uint64(_LANES - 1)) & ~np.uint64(_LANES - 1), np.uint64(y.size) - a)
+
+
+@njit(inner=True)
 def _floors(by, grid, y, lo, hi, capped, a, m, out, parts):
     """Write the integers below all m moved places, and their remainders in steps of `grid`."""
     steps = 1.0 / grid
@@ -185,8 +191,8 @@ def _deal(units, count, least, a, k, words, tied, parts, out):
 
 
 @njit(inner=True)
-def _round(a, m, k, whole, by, y, lo, hi, capped, words, parts, tied, out):
-    """Round the first k of m moved places from a on to integers of sum `whole`.
+def _round(a, k, whole, by, y, lo, hi, capped, words, parts, tied, out):
+    """Round k moved places from a on to integers of sum `whole`.
 
     The largest remainders get the units. Those that differ by less than 2^-20, or by less than the
     resolution of a large move, are equal and draw lots with `words`. False if the number of units
@@ -195,6 +201,7 @@ def _round(a, m, k, whole, by, y, lo, hi, capped, words, parts, tied, out):
     grid = 1.0 / _STEPS
     while abs(by) > grid * 2.0**46:
         grid *= 2.0
+    m = _padded(a, k, y)
     _floors(by, grid, y, lo, hi, capped, a, m, out, parts)
     taken, size = _taken(out, a, m, k)
     units = whole - taken
@@ -244,8 +251,7 @@ def _families(first, at, y, lo, hi, capped, words, out):
     for k in range(at.size - 1):
         whole = out[at[k]]
         a, count = np.uint64(first[k]), np.uint64(first[k + 1] - first[k])
-        # places after the family are written too, and overwritten later
-        m = min((count + np.uint64(_LANES - 1)) & ~np.uint64(_LANES - 1), np.uint64(y.size) - a)
+        m = _padded(a, count, y)
         near, unmoved = _sums(y, a, m, count)
         rest = (whole - near) - unmoved
         mean = rest / count
@@ -276,7 +282,7 @@ def _families(first, at, y, lo, hi, capped, words, out):
             total, moving, put = _put(by, y, lo, hi, capped, a, m, count, out)
         more = by - mean
         if words.size:
-            if not _round(a, m, count, whole, by, y, lo, hi, capped, words, parts, tied, out):
+            if not _round(a, count, whole, by, y, lo, hi, capped, words, parts, tied, out):
                 return False
         elif not abs(put - whole) <= 1e-9 * max(abs(whole), 1.0):
             # a place that ends near zero has the rounding errors of its first value
