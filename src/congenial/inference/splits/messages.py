@@ -100,6 +100,10 @@ class Evidence:
 
     def estimate(self) -> FloatArray:
         """Return the nonnegative least squares fit to the measurements, shape (n,)."""
+        return self._estimate.copy()
+
+    @cached_property
+    def _estimate(self) -> FloatArray:
         weight = np.where(self.kind == laws.FLAT, 0.0, 1.0 / self.variance)
         known = consistent(self.tree) & bounds(self.lo, self.hi)
         return np.asarray(project(self.y, known, weights=weight if weight.any() else None))

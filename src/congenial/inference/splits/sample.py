@@ -34,7 +34,10 @@ class Sample(NamedTuple):
 
 def sample(pieces: Pieces) -> Sample:
     """Return the nodes that are fitted."""
-    cut, every = even_choice(pieces.sizes())
+    sizes, top = pieces.sizes(), pieces.top
+    cut, every = even_choice(sizes)
+    if not pieces.roots.size and cut == sizes.size - 1:
+        return Sample(top, pieces.shape(TOP), top.tree.level)
     chosen, seen, size = list[_Chosen](), 0, 0
     for number in pieces.numbers:
         known = pieces.evidence(number)
