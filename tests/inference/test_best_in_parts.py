@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 
 import congenial as cg
 from congenial.errors import NumericalError, UnsupportedError
+from congenial.imaging.solvers.two_pass import tie_grid
 from congenial.inference import best_in_parts as module
 from congenial.inference import best_table as whole_tables
 from congenial.inference.best_in_parts import RELEASED, LawInParts, fit_in_parts
@@ -42,6 +45,9 @@ def test_no_table_of_the_whole_tree_has_a_smaller_expected_error(seed):
         )
 
     least = error(fitted.move(y, cg.seeded(1)))
+    # rounding, and the ends of laws that are cut; means nearer than the grid are rounded as ties
+    ties = 2.0 * tie_grid(np.array([mean.max()])) * len(tree) if loss == "l2" else 0.0
+    near = {"rel": 1e-7, "abs": 1e-7 + ties}
     for level in range(1, tree.depth - 1):
         pieces, split = cut_evidence(evidence, level)
         parts = LawInParts.of(pieces, pinned[split.nodes], fitted.splits)
@@ -50,13 +56,12 @@ def test_no_table_of_the_whole_tree_has_a_smaller_expected_error(seed):
         table = joined(pieces, split, RELEASED, len(tree)).astype(np.int64)
         assert tree.is_consistent(table) and (table >= 0).all()
         assert (table[pinned] == y[pinned]).all()
-        # rounding, and the ends of laws that are cut
-        assert error(table) == pytest.approx(least, rel=1e-7, abs=1e-7)
+        assert error(table) == pytest.approx(least, **near)
         each = [
             parts.errors(k, [np.rint(pieces.values(RELEASED, k)).astype(np.int64)], loss)[0]
             for k in pieces.numbers
         ]
-        assert sum(each) == pytest.approx(least, rel=1e-6, abs=1e-6)
+        assert sum(each) == pytest.approx(error(table), rel=1e-6, abs=1e-6)
 
 
 def test_a_worse_table_has_a_larger_expected_error():
@@ -89,16 +94,20 @@ def test_windows_of_parts_are_widened(monkeypatch):
             sum(law.errors(k, [v], "l1")[0] for k, v in zip(pieces.numbers, values, strict=True))
         )
     assert errors[0] == pytest.approx(errors[1], rel=1e-9)
-    assert any(kind == "window" for kind, _ in pieces.store)
+    kept = [pieces.store["window", k].reshape(2, -1) for k in range(pieces.roots.size)]
+    assert max((high - low).max() for low, high in kept) > 2.0
 
 
 def test_a_posterior_that_takes_too_long_or_loses_too_much_is_refused(monkeypatch):
-    engine, y, evidence = measured(1)
+    engine, _, evidence = measured(1)
     pieces, split = cut_evidence(evidence, 1)
-    # the products of pieces are those of the whole tree
-    found = module._work(pieces)
-    assert found == pytest.approx(whole_tables.work(engine.mechanism, engine._problem(y)), rel=0.3)
-    monkeypatch.setattr(whole_tables, "MOST_WORK", 0.99 * found)
+    # the products of pieces are those of the whole tree, but for cut nodes that may be empty
+    found = whole_tables.work(evidence)
+    for limit, refused in ((0.7, True), (1.01, False)):
+        monkeypatch.setattr(whole_tables, "MOST_WORK", limit * found)
+        with pytest.raises(UnsupportedError) if refused else nullcontext():
+            fit_in_parts(pieces)
+    monkeypatch.setattr(whole_tables, "MOST_WORK", 0.5 * found)
     with pytest.raises(UnsupportedError, match="products in each pass"):
         fit_in_parts(pieces)
     monkeypatch.undo()

@@ -12,7 +12,7 @@ import congenial as cg
 from congenial.auditing import simulation
 from congenial.cli import command_line as cli
 from congenial.data.counts import build_domain
-from congenial.inference.best_table import work
+from congenial.inference.best_table import most_work
 from congenial.plan.plan import read_plan
 from congenial.preview import plan_audit as audit_plan
 from congenial.releases.model import Model, build_model, claim
@@ -85,7 +85,7 @@ def test_tables_that_take_long_are_not_worked_out(tmp_path, monkeypatch):
     model = model_of(tmp_path, method='name = "posterior"')
     pairs = []
     for many in (1e3, 1.0, 0.9):
-        monkeypatch.setattr(simulation, "_TABLE_WORK", many * 2 * 4 * work(model.mechanism))
+        monkeypatch.setattr(simulation, "_TABLE_WORK", many * 2 * 4 * most_work(model.mechanism))
         found = {f.check: f for f in audit_plan.audit_model(model, draws=200).drawn.findings}
         checked = found.get("invariant, from draws")
         pairs.append(0 if checked is None else checked.pairs)

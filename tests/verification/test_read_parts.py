@@ -94,6 +94,13 @@ def test_measurements_of_another_part_give_another_prior(best, ways):
     assert verify(best, parts="borough") == verify(best)
 
 
+def test_a_measurement_of_any_size_fails_a_check(best):
+    zones = list(cg.read_release(best).to_pandas()["zone"].dropna())
+    shifted(best, files.MEASUREMENTS, "measurement", {zones[0]: 10**12})
+    assert {"prior", "table from measurements"} <= set(failing(best, "borough"))
+    assert verify(best, parts="borough") == verify(best)
+
+
 def test_a_prior_that_does_not_fit_the_plan_is_told_at_once(best, ways):
     change(best, lambda stated: stated["prior"][0].update(alpha=0.0))
     assert verify(best, parts="borough") == verify(best)

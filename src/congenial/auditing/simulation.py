@@ -28,7 +28,7 @@ from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.imaging.solvers.cell_descent import CellDescent
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
-from congenial.inference.best_table import MOST_WORK, BestTable, work
+from congenial.inference.best_table import MOST_WORK, BestTable, most_work
 from congenial.randomness import Randomness
 from congenial.types import IntArray, Values
 from congenial.wording import many
@@ -200,7 +200,7 @@ def _pairs_with_tables(mechanism: Mechanism, pairs: int) -> int:
     """Number of pairs whose releases are checked: all, unless tables take very long."""
     if not isinstance(mechanism, BestTable):
         return pairs
-    products = work(mechanism.mechanism)
+    products = most_work(mechanism.mechanism)
     if products > MOST_WORK:  # the closest table is released, which is fast
         return pairs
     return min(pairs, int(_TABLE_WORK / (2 * _tables_each(mechanism) * products)))

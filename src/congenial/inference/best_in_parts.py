@@ -1,7 +1,7 @@
 """The table of least expected error (`BestTable`), with one part of a tree held at a time.
 
 The law of the counts is that of the whole tree (`splits.tree_pieces`). Each part is worked out some
-fifteen times: twice for each step of the prior's fit and for the laws, and then for the table.
+ten times: for each step of the prior's fit, for the laws, and then for the table.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from congenial.inference.best_table import Loss, check_work, widths_of
+from congenial.inference.best_table import Loss, check_work, work
 from congenial.inference.laws import evidence_of
 from congenial.inference.measured import pose_resolved
 from congenial.inference.point_tables import Expected, Window, least_absolute_in_parts
@@ -31,7 +31,6 @@ from congenial.inference.splits.messages import (
 )
 from congenial.inference.splits.tree_pieces import CENTER, TOP, Pieces
 from congenial.invariants.resolved import ResolvedInvariant, inequalities_in_units
-from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import BoolArray, FloatArray, IntArray
@@ -45,7 +44,8 @@ def fit_in_parts(pieces: Pieces) -> LevelSplits:
 
     Raises UnsupportedError if the posterior takes too long.
     """
-    check_work(_work(pieces), int(pieces.sizes().sum()))
+    products = sum(work(pieces.evidence(k), pieces.own(k)) for k in pieces.numbers)
+    check_work(products, int(pieces.sizes().sum()))
     pieces.estimate()
     return fit_pieces(pieces)
 
@@ -148,17 +148,3 @@ class LawInParts:
             return np.array([law.expected_error(table, weights) for table in tables])
         own, mean = self.pieces.own(number), self.pieces.values(_MEAN, number)
         return np.array([((mean - table)[own] ** 2).sum() for table in tables])
-
-
-def _work(pieces: Pieces) -> float:
-    """Approximate the number of products of one pass over a tree, as `best_table.work`."""
-    total = 0.0
-    for number in pieces.numbers:
-        known, own = pieces.evidence(number), pieces.own(number)
-        leaf = known.tree.is_leaf.copy()
-        if number == TOP:
-            leaf[pieces.roots] = False
-        widths = widths_of(known.scale, known.kind == laws.GAUSSIAN, known.y, leaf)
-        widths = widths[own][known.kind[own] != laws.FLAT]
-        total += float(widths @ widths)
-    return total

@@ -17,14 +17,14 @@ from congenial.inference.measured import Problem, pose_resolved
 from congenial.inference.point_tables import level_weights
 from congenial.inference.posteriors import Posterior
 from congenial.inference.splits.empirical_bayes import LevelSplits, fit_splits, splits_at
-from congenial.inference.splits.messages import FAR_LAPLACE, FAR_NORMAL
+from congenial.inference.splits.messages import FAR_LAPLACE, FAR_NORMAL, Evidence
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import checked_draws, inequalities_in_units
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
-from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.types import FloatArray, IntArray
 
 Loss = Literal["l1", "l2"]
 
@@ -91,8 +91,8 @@ class BestTable(Moved):
     def law(self, noisy: npt.ArrayLike) -> Posterior:
         """Return the law of the counts given measurements."""
         problem = self._problem(noisy)
-        check_work(work(self.mechanism, problem), self.resolved.n)
         known = evidence_of(problem)
+        check_work(work(known), self.resolved.n)
         splits = fit_splits(known) if self.splits is None else self.splits
         return Posterior(problem, *splits_at(known, splits))
 
@@ -147,7 +147,7 @@ class BestTable(Moved):
         late = (
             " With so many counts and so much noise, the posterior may take too long. Then the "
             "closest table is released instead, and the certificate says so."
-        ) * (work(self.mechanism) > MOST_WORK)
+        ) * (most_work(self.mechanism) > MOST_WORK)
         return (
             f"posterior: adds {self.mechanism.noise.name} noise to {n - pinned} of {n} counts "
             f"({pinned} published exactly), then releases the table of integers that satisfies the "
@@ -167,25 +167,22 @@ class BestTable(Moved):
         return pose_resolved(noisy, self.mechanism, resolved, nonnegative_leaves=True)
 
 
-def work(mechanism: Additive, problem: Problem | None = None) -> float:
-    """Approximate the number of products of one pass over a tree; small counts need fewer."""
-    measured, normal = np.isfinite(mechanism.scales), mechanism.noise.kind == laws.GAUSSIAN
-    if problem is None:
-        widths = 2.0 * (FAR_NORMAL if normal else FAR_LAPLACE) * mechanism.scales + 1.0
-    else:
-        widths = widths_of(mechanism.scales, normal, problem.y, problem.tree.is_leaf)
-    return float(widths[measured] @ widths[measured])
-
-
-def widths_of(
-    scale: FloatArray, normal: BoolArray | bool, y: FloatArray | IntArray, leaf: BoolArray
-) -> FloatArray:
-    """Return about how many values each measured count may have."""
-    above = np.where(normal, FAR_NORMAL, FAR_LAPLACE) * np.where(np.isfinite(scale), scale, 0.0)
-    below = np.clip(y, 0.0, above)  # counts are not negative
+def work(known: Evidence, own: slice = slice(None)) -> float:
+    """Approximate the number of products of one pass over a tree, or over some of its nodes."""
+    normal, leaf = known.kind == laws.GAUSSIAN, known.tree.is_leaf
+    above = np.where(normal, FAR_NORMAL, FAR_LAPLACE) * known.scale
+    below = np.clip(known.y, 0.0, above)  # counts are not negative
     # Laplace noise gives geometric laws, whose sums take no convolution
-    above = np.where(leaf & (y <= 0) & ~np.asarray(normal), 0.0, above)
-    return np.asarray(below + above + 1.0)
+    above = np.where(leaf & (known.y <= 0) & ~normal, 0.0, above)
+    widths = (below + above + 1.0)[own][known.kind[own] != laws.FLAT]
+    return float(widths @ widths)
+
+
+def most_work(mechanism: Additive) -> float:
+    """Return the most work of any measurements, about; small counts need less."""
+    far = FAR_NORMAL if mechanism.noise.kind == laws.GAUSSIAN else FAR_LAPLACE
+    widths = 2.0 * far * mechanism.scales[np.isfinite(mechanism.scales)] + 1.0
+    return float(widths @ widths)
 
 
 def check_work(products: float, counts: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import NoReturn
 
 import numpy as np
 
@@ -177,13 +178,13 @@ def least_absolute(
     Raises UnsupportedError if windows would not fit in memory.
     """
     top = Expected(tree, chances, Window.around(start, limits), limits, weights)
-    order = _shuffled(tree, source)
-    while True:
-        found, _ = top.minimised(order)
-        window = top.window.widened(found, limits)
-        if window is None:
-            return found
-        top = replace(top, window=window)
+    none = np.zeros(0, dtype=np.int64)
+    return least_absolute_in_parts(top, start, none, _no_part, _no_part, source)
+
+
+def _no_part(number: int, *_: object) -> NoReturn:
+    """Stand for the parts of a whole tree."""
+    raise AssertionError(f"a whole tree has no part {number}")
 
 
 def least_absolute_in_parts(

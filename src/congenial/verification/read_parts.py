@@ -119,7 +119,7 @@ class ReadParts:
             prior = judged_prior(certificate, splits, fit_in_parts(pieces))
             law = LawInParts.of(pieces, over.resolved.pinned, splits)
             least = law.least(loss, seeded(SEED))
-        except CongenialError:
+        except (CongenialError, MemoryError):
             return None
         errors = np.zeros(2)
         for k in pieces.numbers:

@@ -452,8 +452,8 @@ def _follows(release: Release, y: IntArray) -> Check:
         if not isinstance(mechanism, BestTable):
             return check_image(cast(Any, mechanism), y, release.values)
         follow = mechanism.follows(y, release.values, seeded(SEED))
-    except CongenialError as error:
-        return Check(FOLLOWS, False, f"no table follows from the measurements: {error}")
+    except (CongenialError, MemoryError) as error:
+        return Check(FOLLOWS, False, f"no table follows from the measurements: {_why(error)}")
     return judged_least(follow=follow)
 
 
@@ -467,9 +467,16 @@ def _prior(release: Release, y: IntArray | None = None) -> Check:
         if certificate.prior is None:
             return judged_absence(refused=_is_refused(cast(BestTable, release.mechanism), y))
         found = mechanism.fitted(y).splits
-    except CongenialError as error:
-        return Check(PRIOR, False, f"no prior follows from the measurements: {error}")
+    except (CongenialError, MemoryError) as error:
+        return Check(PRIOR, False, f"no prior follows from the measurements: {_why(error)}")
     return judged_prior(certificate, cast(LevelSplits, mechanism.splits), cast(LevelSplits, found))
+
+
+def _why(error: CongenialError | MemoryError) -> str:
+    """Say why nothing follows: a number that was tampered with may need any amount of memory."""
+    if isinstance(error, MemoryError):
+        return "their posterior needs more memory than there is; get a fresh copy of the release."
+    return str(error)
 
 
 def _is_refused(mechanism: BestTable, y: IntArray) -> bool:

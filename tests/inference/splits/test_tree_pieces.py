@@ -23,6 +23,7 @@ from support.seeds import for_each_seed
 NATS = 40.0
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("room", [0, 50_000, 1 << 28])
 @for_each_seed(30)
 def test_laws_of_pieces_are_those_of_the_whole_tree(seed, room, monkeypatch):

@@ -273,7 +273,8 @@ class SplitLaw:
         known[inside] = law.logs[begin - law.first : end - law.first]
         table, place = self.messages.table.copy(), self.messages.offset[0]
         table[place : place + known.size] = np.exp(known - known.max())
-        outside = np.where(np.isneginf(own.logs), -np.inf, known - own.logs)
+        outside = np.full(known.size, -np.inf)
+        np.subtract(known, own.logs, out=outside, where=np.isfinite(own.logs))
         return replace(self, messages=self.messages._replace(table=table), outside=outside)
 
     def laws(self, *, kept: bool) -> Laws:

@@ -40,7 +40,6 @@ CENTER, SHAPE, _CLOSEST = "center", "shape", "nearest"
 # Most bytes of the messages of all parts that are kept until the top has its laws; those of other
 # parts are worked out twice.
 _ROOM = 1 << 28
-
 # Most nodes of all parts whose evidence is kept in memory, some 150 bytes each; that of others is
 # worked out whenever it is needed.
 _NODES = 500_000
@@ -53,10 +52,10 @@ class Store(Protocol):
     """Values of parts, by their kind and the number of the part."""
 
     def keep(self, kind: str, number: int, values: FloatArray) -> None:
-        """Keep values of a part, shape (nodes,)."""
+        """Keep values of a part."""
 
     def values(self, kind: str, number: int) -> FloatArray:
-        """Return values of a part that are kept."""
+        """Return values of a part that are kept, as a vector."""
 
 
 @dataclass(eq=False)
@@ -155,22 +154,15 @@ class Pieces:
     def law_of(self, number: int, prior: PriorOf, nats: float, root: RootLogs) -> Laws:
         """Return the laws of a part, given that of its root's count in the whole tree."""
         self._begin("choosing the counts of", number)
-        known, near = self.evidence(number), self.values(CENTER, number)
-        law = split_law(known, prior(number), near, nats, part=True)
-        return law.given(root).laws(kept=True)
+        return self._below(number, prior, nats)[0].given(root).laws(kept=True)
 
     def laws(
         self, prior: PriorOf, nats: float, *, kept: bool = False
     ) -> Iterator[tuple[int, Laws, Evidence]]:
         """Yield the number, the laws and the evidence of the top, then those of each part."""
-
-        def below(number: int) -> tuple[SplitLaw, Evidence]:
-            known, near = self.evidence(number), self.values(CENTER, number)
-            return split_law(known, prior(number), near, nats, part=True), known
-
         top, messages, held, room = self.top, list[RootLogs](), {}, _ROOM
         for number in range(self.roots.size):
-            sent = below(number)
+            sent = self._below(number, prior, nats)
             messages.append(sent[0].message())
             room -= sent[0].size
             if room >= 0:
@@ -182,8 +174,14 @@ class Pieces:
         yield TOP, found, top
         for number, node in enumerate(self.roots.tolist()):
             self._begin("working out", number)
-            part, known = held.pop(number) if number in held else below(number)
+            sent = held.pop(number) if number in held else self._below(number, prior, nats)
+            part, known = sent
             yield number, part.given(found.logs(node)).laws(kept=kept), known
+
+    def _below(self, number: int, prior: PriorOf, nats: float) -> tuple[SplitLaw, Evidence]:
+        """Return the messages of a part, and the evidence about it."""
+        known, near = self.evidence(number), self.values(CENTER, number)
+        return split_law(known, prior(number), near, nats, part=True), known
 
     def estimate(self) -> None:
         """Keep the nonnegative least squares fit to the measurements as `CENTER`."""
@@ -195,9 +193,6 @@ class Pieces:
             return _tree_piece(number, known, known.y, weight)
 
         self._solved(CENTER, piece)
-
-    def _begin(self, step: str, number: int) -> None:
-        self.notify(f"{step} part {number + 1:,} of {self.roots.size:,}")
 
     def rounded(self, kind: str, to: str, rng: Randomness) -> None:
         """Keep the integers near values that add up, as `project`; `kind` and `to` name both."""
@@ -217,6 +212,9 @@ class Pieces:
         z = solve_parts(piece(TOP), self.roots, piece, self._storing(kind))
         self.keep(kind, TOP, z)
         return float(np.abs(z).max())  # counts below add up to it and are not negative
+
+    def _begin(self, step: str, number: int) -> None:
+        self.notify(f"{step} part {number + 1:,} of {self.roots.size:,}")
 
     def _storing(self, kind: str) -> Callable[[TreePiece, FloatArray], None]:
         def store(part: TreePiece, z: FloatArray) -> None:

@@ -93,9 +93,9 @@ def work_of_fit(model: Model) -> float:
     """Return the number of products in a pass of a plan's posterior; 0 for the other methods."""
     if model.plan.method.name != "posterior":
         return 0.0
-    from congenial.inference.best_table import work
+    from congenial.inference.best_table import most_work
 
-    return work(model.mechanism)
+    return most_work(model.mechanism)
 
 
 def draws_for(nodes: int, work: float = 0.0) -> int:
