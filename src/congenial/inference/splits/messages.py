@@ -90,14 +90,6 @@ class Evidence:
     hi: FloatArray
     parts: PartLogs | None = None
 
-    def part(self, nodes: IntArray) -> Evidence:
-        """Return the evidence about some nodes; a node without its parent becomes a root."""
-        number = np.full(len(self.tree) + 1, -1, dtype=np.int64)
-        number[nodes] = np.arange(nodes.size)
-        tree = Tree.from_parents(number[self.tree.parents[nodes]])
-        known = self.scale[nodes], self.y[nodes], self.lo[nodes], self.hi[nodes]
-        return Evidence(tree, self.kind[nodes], *known)
-
     def estimate(self) -> FloatArray:
         """Return the nonnegative least squares fit to the measurements, shape (n,)."""
         return self._estimate.copy()
