@@ -20,6 +20,7 @@ from congenial.errors import ArgumentError, DataError, ReleaseError
 from congenial.ledger.debits import read_ledger
 from congenial.ledger.ledger_file import init_ledger
 from congenial.randomness import derived_key
+from congenial.releases.directory import MEASUREMENTS_CSV
 from congenial.releases.making import spark_parts
 from congenial.verification.verdict import verify
 from support.city import listing, make_city
@@ -42,7 +43,7 @@ def as_parquet(place):
     return pa.table(columns)
 
 
-@pytest.mark.parametrize("method", ["topdown", "conditioning"])
+@pytest.mark.parametrize("method", ["topdown", "conditioning", "imaging", "posterior"])
 @pytest.mark.parametrize("seed", range(int(os.environ.get("CONGENIAL_SPARK_WORLDS", "4"))))
 def test_random_releases_have_the_rows_and_claims_of_those_made_in_one_process(
     seed, method, spark, tmp_path
@@ -57,6 +58,8 @@ def test_random_releases_have_the_rows_and_claims_of_those_made_in_one_process(
     here, there = (table_of(tmp_path / name) for name in ("here", "there"))
     assert [row["truth"] for row in there] == [row["truth"] for row in here]
     stated, expected = stated_in(tmp_path / "there"), stated_in(tmp_path / "here")
+    # the noise differs, and with it the prior that is fitted
+    assert (stated.pop("prior") is None) == (expected.pop("prior") is None)
     assert stated.pop("keyed")["parts"] >= 1 and expected.pop("keyed") is None
     assert stated == expected
     assert [check for check in verify(tmp_path / "there") if not check.passed] == []
@@ -99,7 +102,15 @@ def weighted_city(place, **sections):
     return pa.table({"zone": list(SECRET), "people": list(SECRET.values())})
 
 
-@pytest.mark.parametrize("method", [{}, {"method": 'name = "conditioning"', "release": ""}])
+METHODS = [
+    {},
+    {"method": 'name = "conditioning"', "release": ""},
+    {"method": 'name = "imaging"'},
+    {"method": 'name = "posterior"'},
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_no_event_shows_a_count_or_a_key(method, spark, logs, tmp_path, monkeypatch):
     rows = weighted_city(tmp_path, **method)
     begun = len(events_of(spark, logs))
@@ -109,7 +120,9 @@ def test_no_event_shows_a_count_or_a_key(method, spark, logs, tmp_path, monkeypa
     assert log.count("SparkListenerJobEnd") >= 2
     released = [int(row["value"]) for row in table_of(tmp_path / "out")]
     sums = [sum(SECRET.values()), 7919003 + 6841007 + 5003021, 4001089 + 9173021]
+    measured = [] if method.get("release") == "" else table_of(tmp_path / "out", MEASUREMENTS_CSV)
     counts = [*SECRET.values(), *sums, *released]
+    counts += [int(row["measurement"]) for row in measured if row["measurement"]]
     keys = [MASTER, *(derived_key(MASTER, str(part).encode()) for part in range(3))]
     texts = secrets_of(counts, keys)
     assert seen(texts, log) == []

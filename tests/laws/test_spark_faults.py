@@ -121,20 +121,21 @@ def below(parents):
     return [pid for pid, parent in found.items() if parent in parents]
 
 
-METHODS = {"topdown": PARTED, "conditioning": {}}  # Sections of the plan.
+# Sections of the plan.
+METHODS = {"topdown": PARTED, "conditioning": {}, "imaging": {"method": 'name = "imaging"'}}
 # Files that a stage has after the first task of a phase of Spark, and how many the fault waits for.
 PHASES = {
     "counting": ("counts/*", 1),
     "shapes": ("results/shape.*", 1),
     "messages": ("results/message-*", 1),
+    "measuring": ("results/measured.*", 1),
     "drawing": ("results/drawn-*", 1),
     "late": ("results/drawn-*", PARTS - 3),
 }
 
 
-def in_phases(topdown, conditioning):
+def in_phases(**phases):
     """Run a test in some phases of each method."""
-    phases = {"topdown": topdown, "conditioning": conditioning}
     cases = [
         pytest.param(method, *PHASES[name], id=f"{method}-{name}")
         for method, names in phases.items()
@@ -206,7 +207,11 @@ def calm(cluster, town):
     return released(town / "calm")
 
 
-@in_phases(topdown=("counting", "drawing", "late"), conditioning=tuple(PHASES))
+@in_phases(
+    topdown=("counting", "drawing", "late"),
+    conditioning=("counting", "shapes", "messages", "drawing", "late"),
+    imaging=("measuring", "drawing"),
+)
 def test_an_executor_that_is_killed_in_each_phase_changes_nothing(
     cluster, method, pattern, count, town, calm, request
 ):
@@ -254,7 +259,11 @@ def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town, c
     in_time(left[0] > 0 and repeated(cluster)[0] > before[0])
 
 
-@in_phases(topdown=("drawing",), conditioning=("shapes", "messages", "drawing"))
+@in_phases(
+    topdown=("drawing",),
+    conditioning=("shapes", "messages", "drawing"),
+    imaging=("measuring", "drawing"),
+)
 def test_an_attempt_that_draws_otherwise_fails_the_release(cluster, pattern, count, town):
     def forge():
         [file, *_] = town.glob(f".*.stage/{pattern}")
@@ -268,7 +277,7 @@ def test_an_attempt_that_draws_otherwise_fails_the_release(cluster, pattern, cou
     assert not [path for path in listing(town) if path.startswith(("out", "."))]
 
 
-@in_phases(topdown=("drawing",), conditioning=("messages", "drawing"))
+@in_phases(topdown=("drawing",), conditioning=("messages", "drawing"), imaging=("measuring",))
 def test_retries_that_are_used_up_fail_the_release(cluster, pattern, count, town):
     def lose():
         for file in town.glob(".*.stage/counts/*"):

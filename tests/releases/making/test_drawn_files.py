@@ -6,10 +6,12 @@ import pickle
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
 from congenial.plan.plan import read_plan
+from congenial.randomness import keyed
 from congenial.releases.directory import MEASUREMENTS, TABLE, read_file
 from congenial.releases.making import drawn_files
 from congenial.releases.making.conditioned_parts import message_of_part
@@ -18,12 +20,14 @@ from congenial.releases.making.drawn_files import (
     ORDERS,
     RESULTS,
     Drawing,
+    Measuring,
     PartOrder,
     Sending,
     Shaping,
     Stage,
     part_key,
 )
+from congenial.releases.making.measured_parts import MeasuredPart
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw, Sent
 from congenial.releases.part_models import PartShape
 from congenial.releases.specification import RecordMoves
@@ -170,6 +174,38 @@ def test_a_message_that_is_read_has_the_bits_of_the_one_that_was_sent(tmp_path):
         stage.write_orders([order])
         _, *lines = bytes(drawing.read(0, drawing(0)).tables[TABLE].lines).decode().splitlines()
         assert sum(int(line.split(",")[5]) for line in lines) == 7
+
+
+@pytest.mark.parametrize("name", ["imaging", "posterior"])
+def test_a_measured_part_is_read_as_it_was_measured_and_has_no_confidential_count(tmp_path, name):
+    make_city(tmp_path, method=f'name = "{name}"')
+    stage = staged(tmp_path)
+    law = law_of(stage.plan)
+    measuring = Measuring(stage, law, private=True)
+    [exact, *others] = [
+        PartOrder(replace(order_of().node, exact=True), None, key=KEY),
+        PartOrder(order_of().node, None, key=KEY),
+        PartOrder(order_of().node, None, key=KEY[::-1]),
+    ]
+    digests = list[str]()
+    for order in (exact, *others):
+        stage.write_orders([order])
+        digests.append(measuring(0))
+        assert measuring(0) == digests[-1]
+    assert stage.attempts("measured") == {0: set(digests)}
+    assert digests[0] == digests[1] != digests[2]  # all counts are 0, exact ones too
+    order, domain, counts = stage.order(0)
+    words = keyed(part_key(order, domain, counts), private=True)
+    expected = MeasuredPart.of(law, domain, counts, order.node, words)
+    found = measuring.read(0, digests[2])
+    assert found.tree.parents.tolist() == expected.tree.parents.tolist() == [-1, 0, 0, 0]
+    assert found.measured.tolist() == expected.measured.tolist() and found.measured[1:].any()
+    assert found.categories == expected.categories
+    assert (found.categories is None) == (name == "imaging")
+    # a part is drawn from other words than it is measured from
+    assert part_key(order_of(0), domain, counts) != part_key(
+        PartOrder(order_of().node, None, key=KEY), domain, counts
+    )
 
 
 def test_the_shape_of_a_part_is_read_as_it_was_written(stage):

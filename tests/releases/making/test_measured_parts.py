@@ -7,7 +7,7 @@ import pytest
 
 import congenial as cg
 from congenial.imaging.part_values import PartValues
-from congenial.releases.making.measured_parts import MeasuredParts, model_of, piece_of
+from congenial.releases.making.measured_parts import MeasuredPart, MeasuredParts, model_of, piece_of
 from congenial.releases.making.part_law import CutNode, PartLaw
 from congenial.releases.specification import RecordMoves
 from support.city import make_city
@@ -24,7 +24,7 @@ def parts(request, tmp_path):
     law = PartLaw(plan, 1, (3.0, 1e6), 0.0, WORST, with_truth=False, stamped=True)
     node = CutNode(("a",), 60, request.param, 0.0, np.inf)
     made = MeasuredParts(law, (node,), 0.5, PartValues(tmp_path))
-    made.measure(0, DOMAIN, COUNTS, cg.seeded(1))
+    made.keep(0, MeasuredPart.of(law, DOMAIN, COUNTS, node, cg.seeded(1)))
     return made
 
 

@@ -91,13 +91,6 @@ def test_no_file_of_the_parts_stays(tmp_path):
     assert names == {path.name for path in (tmp_path / "whole").iterdir()}
 
 
-def test_spark_is_refused_before_anything_is_counted(tmp_path):
-    make_city(tmp_path, **MEASURED)
-    (tmp_path / "rows.csv").unlink()
-    with pytest.raises(PlanError, match="'imaging', which Spark does not draw; give 'topdown'"):
-        make(tmp_path, parts="borough", on=object())
-
-
 def test_places_that_change_after_the_measurements_are_refused(tmp_path):
     make_city(tmp_path, **MEASURED)
 
@@ -157,7 +150,3 @@ def test_where_the_posterior_cannot_be_computed_the_closest_counts_are_released(
     assert follows(read.mechanism.projection, read.measurements.y, read.values, cg.seeded(1))
 
 
-def test_the_posterior_is_not_drawn_by_spark(tmp_path):
-    make_city(tmp_path, method='name = "posterior"', release=PUBLISH)
-    with pytest.raises(PlanError, match="'posterior', which Spark does not draw"):
-        make(tmp_path, parts="borough", on=object())

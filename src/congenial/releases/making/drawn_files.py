@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import numpy as np
@@ -36,6 +36,9 @@ from congenial.releases.part_models import PartFacts, PartShape, shape_of
 from congenial.sum_network.joined import Outside, PartMessage
 from congenial.types import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from congenial.releases.making.measured_parts import MeasuredPart
+
 # Folders of a stage: the counts of the parts, one order for each part, and the results of workers.
 COUNTS, ORDERS, RESULTS = "counts", "orders", "results"
 # Digest of an empty result: the part refuses the top's draw.
@@ -51,9 +54,9 @@ class PartOrder(msgspec.Struct, frozen=True):
     node: CutNode
     file: str | None  # File of its counts; None if it has no row.
     outside: Outside | None = None  # The rest of the tree, to work out the part's message.
-    given: FromTop | None = None  # The top's draw, to draw the part.
+    given: FromTop | None = None  # The top's draw, to draw the part; None to measure it.
     above: tuple[tuple[Table, bytes], ...] = ()  # Lines of the top that come before the part's.
-    key: bytes = b""  # A key of this part alone, to draw it.
+    key: bytes = b""  # A key of this part alone, to measure it or to draw it.
 
     def __repr__(self) -> str:
         """Show no count and no key."""
@@ -196,6 +199,31 @@ class Sending:
 
 
 @dataclass(frozen=True)
+class Measuring:
+    """The step that measures a part which is to be moved."""
+
+    stage: Stage
+    law: PartLaw
+    private: bool  # Whether the keys are secret.
+    name = "measured"
+
+    def __call__(self, number: int) -> str:
+        """Measure a part, and write its measurements."""
+        from congenial.releases.making.measured_parts import MeasuredPart
+
+        order, domain, counts = self.stage.order(number)
+        words = keyed(part_key(order, domain, counts), private=self.private)
+        part = MeasuredPart.of(self.law, domain, counts, order.node, words)
+        return self.stage.write(self.name, number, [part.to_bytes()])
+
+    def read(self, number: int, digest: str) -> MeasuredPart:
+        """Read the measurements of a part."""
+        from congenial.releases.making.measured_parts import MeasuredPart
+
+        return MeasuredPart.from_bytes(self.stage.read(self.name, number, digest))
+
+
+@dataclass(frozen=True)
 class Drawing:
     """The step that draws a part."""
 
@@ -256,11 +284,13 @@ def _read(path: Path, begin: int) -> Iterator[bytes]:
 
 
 def part_key(order: PartOrder, domain: Tree, counts: IntArray) -> bytes:
-    """Return the key of a part's words, which depends on its counts and on its released total."""
+    """Return the key of a part's words, which depends on its counts and on its released total.
+
+    A part that is measured has no released total yet.
+    """
     digest = hashlib.sha256(domain.parents.tobytes() + counts.tobytes()).digest()
-    if order.given is None:
-        raise AssertionError("the order says what the top gives to the part")
-    return derived_key(order.key, digest, str(order.given.total).encode())
+    total = b"" if order.given is None else str(order.given.total).encode()
+    return derived_key(order.key, digest, total)
 
 
 def _packed(record: object) -> bytes:

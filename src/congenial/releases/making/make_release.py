@@ -24,7 +24,6 @@ from congenial.invariants.resolved import checked_draws
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.records import Debit, dataset_of
 from congenial.plan.cut import cut_at
-from congenial.plan.fields import refuse
 from congenial.plan.plan import Plan, checked_plan
 from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
@@ -164,12 +163,6 @@ def release(
     if on is not None and parts is None:
         raise ArgumentError("Spark draws releases in parts only; give `parts` a level of the plan.")
     cut = None if parts is None else cut_at(plan, parts)
-    if on is not None and plan.method.name in ("imaging", "posterior"):
-        refuse(
-            "method.name",
-            f"is {plan.method.name!r}, which Spark does not draw",
-            "give 'topdown' or 'conditioning', or draw the parts here, without Spark",
-        )
     ledger = _ledger(plan, base) if simulation is None else None
     with write_aside(out, overwrite) as place:
         reserved = partial(_debit, ledger, base, out)

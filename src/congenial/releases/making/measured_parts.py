@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import cast
 
+import msgspec
 import numpy as np
 
 from congenial.domain.tree import Tree
@@ -27,6 +28,47 @@ from congenial.types import IntArray
 
 
 @dataclass(frozen=True, eq=False)
+class MeasuredPart:
+    """The measurements of a part; it has no confidential count."""
+
+    tree: Tree  # Without names, unless it has just been measured.
+    measured: IntArray  # shape (n,): Its root's is 0, unless it is published exactly.
+    categories: Categories | None  # For the posterior.
+
+    @classmethod
+    def of(
+        cls, law: PartLaw, domain: Tree, counts: IntArray, node: CutNode, rng: Randomness
+    ) -> MeasuredPart:
+        """Measure the counts of a part; `PartMethod` describes `domain` and `counts`."""
+        tree = forest_below(domain, law.depth)
+        image = image_of(model_of(law, tree, node))
+        measured = np.asarray(image.measure(counts[law.depth :], rng=rng), dtype=np.int64)
+        measured[0] = node.records if node.exact else 0  # the top measures the others
+        categories = categories_of(tree) if law.plan.method.name == "posterior" else None
+        return cls(tree, measured, categories)
+
+    def to_bytes(self) -> bytes:
+        """Return the part without names of nodes; those of categories are kept."""
+        vectors = (each.tobytes() for each in (self.tree.parents, self.measured))
+        return msgspec.msgpack.encode(_Packed(self.categories, *vectors))
+
+    @classmethod
+    def from_bytes(cls, packed: bytes) -> MeasuredPart:
+        """Return a part from its bytes."""
+        found = msgspec.msgpack.decode(packed, type=_Packed)
+        parents, measured = (np.frombuffer(v, np.int64) for v in (found.parents, found.measured))
+        return cls(Tree.from_parents(parents), measured, found.categories)
+
+
+class _Packed(msgspec.Struct, frozen=True):
+    """A measured part, with vectors as bytes of int64."""
+
+    categories: Categories | None
+    parents: bytes
+    measured: bytes
+
+
+@dataclass(frozen=True, eq=False)
 class MeasuredParts:
     """The parts of a release by imaging or by the posterior."""
 
@@ -36,15 +78,11 @@ class MeasuredParts:
     kept: PartValues
     categories: list[Categories] = field(default_factory=list)  # Of each part, for the posterior.
 
-    def measure(self, number: int, domain: Tree, counts: IntArray, rng: Randomness) -> None:
-        """Measure the counts of a part; `PartMethod` describes `domain` and `counts`."""
-        tree, node = forest_below(domain, self.law.depth), self.nodes[number]
-        image = image_of(model_of(self.law, tree, node))
-        measured = np.asarray(image.measure(counts[self.law.depth :], rng=rng), dtype=np.int64)
-        measured[0] = node.records if node.exact else 0  # the top measures the others
-        self.kept.keep_measured(number, tree, measured)
-        if self.law.plan.method.name == "posterior":
-            self.categories.append(categories_of(tree))
+    def keep(self, number: int, part: MeasuredPart) -> None:
+        """Keep a part, which comes after the one before."""
+        self.kept.keep_measured(number, part.tree, part.measured)
+        if part.categories is not None:
+            self.categories.append(part.categories)
 
     def piece(self, number: int) -> TreePiece:
         """Return a part with its measurements."""

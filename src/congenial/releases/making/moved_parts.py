@@ -65,7 +65,7 @@ def draw_top(asked: TopOrder) -> tuple[DrawnRows, list[FromTop]]:
     table = _best(asked, parts, measured) if law.plan.method.name == "posterior" else None
     values, prior = _closest(asked, parts, measured) if table is None else table
     values = checked_draws(model.resolved, values, counts)
-    place = str(asked.aside)
+    place = str(asked.aside.absolute())  # for workers, too
     given = [FromTop(total, moved=(place, k)) for k, total in enumerate(values[roots].tolist())]
     return replace(drawn_rows(model, counts, measured, values), prior=prior), given
 

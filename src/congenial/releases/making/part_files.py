@@ -111,9 +111,11 @@ class RowsHere:
 
     def measure(self, parts: MeasuredParts) -> None:
         """Count and measure one part after another."""
+        from congenial.releases.making.measured_parts import MeasuredPart
+
         counted = self._counted(parts.law.plan, parts.nodes, "measuring part")
-        for number, part in enumerate(counted):
-            parts.measure(number, *part, self.order.randomness)
+        for number, (part, node) in enumerate(zip(counted, parts.nodes, strict=True)):
+            parts.keep(number, MeasuredPart.of(parts.law, *part, node, self.order.randomness))
 
     def write(
         self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]

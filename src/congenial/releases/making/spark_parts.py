@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -37,6 +38,7 @@ from congenial.releases.making.drawn_files import (
     REFUSED,
     RESULTS,
     Drawing,
+    Measuring,
     PartOrder,
     PartStep,
     Sending,
@@ -229,8 +231,13 @@ class RowsInSpark:
         return list(_read_all(step, self._done(step, orders, len(nodes), "preparing")))
 
     def measure(self, parts: MeasuredParts) -> None:
-        """Measure nothing: `release` refuses imaging in Spark."""
-        raise AssertionError(f"Spark draws no parts of a {parts.law.plan.method.name} plan")
+        """Measure all parts in Spark."""
+        keys = self._keys()
+        orders = (PartOrder(node, self._file(node), key=next(keys)) for node in parts.nodes)
+        step = Measuring(self.stage, parts.law, self.order.randomness.private)
+        digests = self._done(step, orders, len(parts.nodes), "measuring")
+        for number, part in enumerate(_read_all(step, digests)):
+            parts.keep(number, part)
 
     def write(
         self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]
@@ -240,18 +247,16 @@ class RowsInSpark:
         None if a part refuses the top's draw.
         """
         self.drawn += 1
-        master = fresh_key(self.order.randomness)
+        keys = self._keys()
         orders = (
             PartOrder(
                 node,
                 self._file(node),
                 given=one,
                 above=tuple(above.items()),
-                key=derived_key(master, str(number).encode()),
+                key=next(keys),
             )
-            for number, (node, one, above) in enumerate(
-                zip(nodes, given, lines_above(law, top), strict=True)
-            )
+            for node, one, above in zip(nodes, given, lines_above(law, top), strict=True)
         )
         step = Drawing(self.stage, law, self.order.randomness.private, self.drawn)
         digests, facts = self._done(step, orders, len(nodes), "drawing"), list[PartFacts]()
@@ -267,6 +272,11 @@ class RowsInSpark:
                     append(part.tables[table])
                 facts.append(part.facts)
         return facts
+
+    def _keys(self) -> Iterator[bytes]:
+        """Yield a key for each part, from a new master key."""
+        master = fresh_key(self.order.randomness)
+        return (derived_key(master, str(number).encode()) for number in count())
 
     def _file(self, node: CutNode) -> str | None:
         """Return the file of a part's counts; None if it has no row."""
