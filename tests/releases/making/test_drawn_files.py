@@ -20,7 +20,7 @@ from congenial.releases.making.drawn_files import (
     ORDERS,
     RESULTS,
     Drawing,
-    Measuring,
+    PartMeasuring,
     PartOrder,
     Sending,
     Shaping,
@@ -181,7 +181,7 @@ def test_a_measured_part_is_read_as_it_was_measured_and_has_no_confidential_coun
     make_city(tmp_path, method=f'name = "{name}"')
     stage = staged(tmp_path)
     law = law_of(stage.plan)
-    measuring = Measuring(stage, law, private=True)
+    measuring = PartMeasuring(stage, law, private=True)
     [exact, *others] = [
         PartOrder(replace(order_of().node, exact=True), None, key=KEY),
         PartOrder(order_of().node, None, key=KEY),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.errors import DataError, NumericalError, PlanError
+from congenial.errors import DataError, NumericalError
 from congenial.imaging.following import follows
 from congenial.imaging.noisy import precision
 from congenial.imaging.update import Imaged
@@ -148,5 +148,3 @@ def test_where_the_posterior_cannot_be_computed_the_closest_counts_are_released(
         assert [check.name for check in verify(out, **given) if not check.passed] == ["prior"]
     read = cg.read_release(out)
     assert follows(read.mechanism.projection, read.measurements.y, read.values, cg.seeded(1))
-
-

@@ -199,7 +199,7 @@ class Sending:
 
 
 @dataclass(frozen=True)
-class Measuring:
+class PartMeasuring:
     """The step that measures a part which is to be moved."""
 
     stage: Stage

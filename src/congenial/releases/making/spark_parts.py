@@ -38,7 +38,7 @@ from congenial.releases.making.drawn_files import (
     REFUSED,
     RESULTS,
     Drawing,
-    Measuring,
+    PartMeasuring,
     PartOrder,
     PartStep,
     Sending,
@@ -234,7 +234,7 @@ class RowsInSpark:
         """Measure all parts in Spark."""
         keys = self._keys()
         orders = (PartOrder(node, self._file(node), key=next(keys)) for node in parts.nodes)
-        step = Measuring(self.stage, parts.law, self.order.randomness.private)
+        step = PartMeasuring(self.stage, parts.law, self.order.randomness.private)
         digests = self._done(step, orders, len(parts.nodes), "measuring")
         for number, part in enumerate(_read_all(step, digests)):
             parts.keep(number, part)
