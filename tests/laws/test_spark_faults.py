@@ -122,13 +122,19 @@ def below(parents):
 
 
 # Sections of the plan.
-METHODS = {"topdown": PARTED, "conditioning": {}, "imaging": {"method": 'name = "imaging"'}}
+METHODS = {
+    "topdown": PARTED,
+    "conditioning": {},
+    "imaging": {"method": 'name = "imaging"'},
+    "posterior": {"method": 'name = "posterior"'},
+}
 # Files that a stage has after the first task of a phase of Spark, and how many the fault waits for.
 PHASES = {
     "counting": ("counts/*", 1),
     "shapes": ("results/shape.*", 1),
     "messages": ("results/message-*", 1),
     "measuring": ("results/measured.*", 1),
+    "moving": ("results/moved-2.*", 1),
     "drawing": ("results/drawn-*", 1),
     "late": ("results/drawn-*", PARTS - 3),
 }
@@ -210,7 +216,8 @@ def calm(cluster, town):
 @in_phases(
     topdown=("counting", "drawing", "late"),
     conditioning=("counting", "shapes", "messages", "drawing", "late"),
-    imaging=("measuring", "drawing"),
+    imaging=("measuring", "moving", "drawing"),
+    posterior=("moving",),
 )
 def test_an_executor_that_is_killed_in_each_phase_changes_nothing(
     cluster, method, pattern, count, town, calm, request
@@ -262,7 +269,8 @@ def test_a_task_that_is_killed_after_its_draw_is_drawn_the_same(cluster, town, c
 @in_phases(
     topdown=("drawing",),
     conditioning=("shapes", "messages", "drawing"),
-    imaging=("measuring", "drawing"),
+    imaging=("measuring", "moving"),
+    posterior=("moving",),
 )
 def test_an_attempt_that_draws_otherwise_fails_the_release(cluster, pattern, count, town):
     def forge():

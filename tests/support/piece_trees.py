@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import dataclass
+
 import numpy as np
 
 import congenial as cg
+from congenial.imaging.part_values import SteppedValues
 from congenial.inference.laws import evidence_of
 from congenial.inference.measured import pose
 from congenial.inference.splits.categories import categories_of, number_of_categories
 from congenial.inference.splits.messages import Evidence
 from congenial.inference.splits.tree_pieces import TOP, Pieces
+from congenial.randomness import fresh_key, keyed
+from support.sent import sent
 
 
 def random_problem(seed, *, most=6):
@@ -53,20 +59,59 @@ class MemoryStore(dict):
         return self[kind, number]
 
 
-def cut_evidence(evidence, level):
-    """Return the pieces of the evidence about a tree, cut at a level, and the split."""
+@dataclass(frozen=True, eq=False)
+class Fetch:
+    """Returns a part of a tree."""
+
+    split: cg.domain.tree.TreeSplit
+    columns: tuple
+
+    def __call__(self, number):
+        part = self.split.part(number)
+        return Evidence(part.tree, *(column[part.nodes] for column in self.columns))
+
+
+class Elsewhere:
+    """Workers to whom steps are sent as bytes, and who repeat each one."""
+
+    def __init__(self, kept):
+        self.kept, self.steps, self.seen = kept, 0, set()
+
+    def run(self, doing, step, given):
+        self.steps += 1
+        self.kept.begin(f"step-{self.steps}")
+        self.seen.add(doing)
+        found = []
+        for one in given.items():
+            attempts = []
+            for _ in range(2):
+                (own, kept), (number, more) = sent((step, self.kept)), sent(one)
+                attempts.append(pickle.dumps((own(number, *more), kept.digest())))
+            assert attempts[0] == attempts[1]
+            found.append(pickle.loads(attempts[0])[0])  # noqa: S301 -- our own bytes
+        self.kept.end()
+        return found
+
+    def source(self, rng):
+        return keyed(fresh_key(rng), private=False)
+
+
+def cut_evidence(evidence, level, place=None):
+    """Return the pieces of the evidence about a tree, cut at a level, and the split.
+
+    They are worked on elsewhere if they have a place for files.
+    """
     split = evidence.tree.split(level)
     columns = evidence.kind, evidence.scale, evidence.y, evidence.lo, evidence.hi
-
-    def fetch(number):
-        part = split.part(number)
-        return Evidence(part.tree, *(column[part.nodes] for column in columns))
-
+    fetch = Fetch(split, columns)
     top = Evidence(split.top, *(column[split.nodes] for column in columns))
     found = number_of_categories(
         [categories_of(split.part(k).tree) for k in range(split.roots.size)]
     )
-    return Pieces(top, split.roots, fetch, MemoryStore(), found), split
+    if place is None:
+        return Pieces.of(top, split.roots, fetch, MemoryStore(), found), split
+    kept = SteppedValues(place)
+    return Pieces.of(top, split.roots, fetch, kept, found, Elsewhere(kept)), split
 
 
 def joined(pieces, split, kind, n):

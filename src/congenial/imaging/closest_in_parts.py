@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from congenial.domain.given import as_array
 from congenial.domain.tree import Tree, TreeSplit, at_nodes
+from congenial.domain.workers import HERE, Workers
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.closest import NORMS, Norm, check_zeros, imposed
 from congenial.imaging.solvers.part_curves import Fetch, Store, TreePiece, round_parts, solve_parts
@@ -19,7 +20,7 @@ from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.randomness import Randomness, resolve
-from congenial.types import FloatArray, IntArray, Words
+from congenial.types import FloatArray, IntArray
 
 
 def project_by_parts(
@@ -114,8 +115,8 @@ def project_by_parts(
         return z
     out, largest = np.empty(resolved.n), float(np.abs(z).max())
     closest = ClosestPoint(top, split.roots, pieces.fetch, lambda k: z[split.part(k).nodes])
-    words = resolve(rng).bits
-    out[split.nodes] = closest.rounded(z[split.nodes], largest, pieces.storing(out), words)
+    store = pieces.storing(out)
+    out[split.nodes] = closest.rounded(z[split.nodes], largest, store, resolve(rng))
     return np.rint(out).astype(np.int64)
 
 
@@ -129,24 +130,37 @@ class ClosestPoint:
     values_of: Callable[[int], FloatArray]  # Returns the closest values of a part.
 
     def rounded(
-        self, z: FloatArray, largest: float, store: Store, words: Callable[[int], Words]
+        self,
+        z: FloatArray,
+        largest: float,
+        store: Store,
+        rng: Randomness,
+        workers: Workers = HERE,
     ) -> FloatArray:
         """Round to the integers of least summed change; return those of the top.
 
-        `z` has the closest values of the top, and `largest` is the largest of all values. For
-        `store` and `words` see `round_parts`, also for the errors raised.
+        `z` has the closest values of the top, and `largest` is the largest of all values. For the
+        others see `round_parts`, also for the errors raised.
         """
-        grid = tie_grid(np.array([largest]))
+        near = _NearGrid(self.fetch, self.values_of, float(tie_grid(np.array([largest]))))
+        return round_parts(near.moved(self.top, z), self.roots, near, store, rng, workers)
 
-        def nearest(piece: TreePiece, z: FloatArray) -> TreePiece:
-            pinned = piece.resolved.pinned
-            near = np.rint(np.where(pinned, piece.y, z) / grid) * grid
-            return replace(piece, y=near, weight=np.broadcast_to(1.0, z.shape))
 
-        def fetch(number: int) -> TreePiece:
-            return nearest(self.fetch(number), self.values_of(number))
+@dataclass(frozen=True, eq=False)
+class _NearGrid:
+    """Fetches a part whose closest values are moved to a grid."""
 
-        return round_parts(nearest(self.top, z), self.roots, fetch, store, words)
+    fetch: Fetch
+    values_of: Callable[[int], FloatArray]
+    grid: float
+
+    def __call__(self, number: int) -> TreePiece:
+        return self.moved(self.fetch(number), self.values_of(number))
+
+    def moved(self, piece: TreePiece, z: FloatArray) -> TreePiece:
+        """Return a piece with its closest values, moved to the grid."""
+        near = np.rint(np.where(piece.resolved.pinned, piece.y, z) / self.grid) * self.grid
+        return replace(piece, y=near, weight=np.broadcast_to(1.0, z.shape))
 
 
 @dataclass(frozen=True, eq=False)

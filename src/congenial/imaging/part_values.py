@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import os
+import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.domain.tree import Tree
 from congenial.imaging.noisy import precision
-from congenial.imaging.solvers.part_curves import Store, TreePiece
+from congenial.imaging.solvers.part_curves import TreePiece
 from congenial.imaging.solvers.problem import checked_weights
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
@@ -38,14 +41,6 @@ class PartValues:
         parents, measured = self._read("measured", number, np.int64).reshape(2, -1)
         return Tree.from_parents(parents), measured
 
-    def storing(self, kind: str) -> Store:
-        """Return what keeps values of parts, shape (nodes,); their number is in `nodes`."""
-
-        def store(part: TreePiece, z: FloatArray) -> None:
-            self.keep(kind, int(part.nodes[0]), z)
-
-        return store
-
     def keep(self, kind: str, number: int, values: FloatArray) -> None:
         """Keep values of a part."""
         self._write(kind, number, np.asarray(values, dtype=np.float64))
@@ -64,6 +59,79 @@ class PartValues:
 
     def _of(self, kind: str, number: int) -> Path:
         return self.place / f"{kind}-{number}"
+
+
+@dataclass(eq=False)
+class _Step:
+    """A step of the work on all parts, and what it has kept so far."""
+
+    name: str = ""
+    kept: dict[tuple[str, int], FloatArray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class SteppedValues(PartValues):
+    """Values of parts that change for readers once a step has been done for all parts.
+
+    So if a step is repeated for a part, it reads what it read the first time.
+    """
+
+    step: _Step = field(default_factory=_Step)
+
+    def begin(self, name: str) -> None:
+        """Begin a step, which sees its own values and those of the steps before."""
+        self.step.name = name
+        self.step.kept.clear()
+
+    def keep(self, kind: str, number: int, values: FloatArray) -> None:
+        """Keep values of a part, in a step."""
+        known = np.array(values, dtype=np.float64)
+        self.step.kept[kind, number] = known
+        handle, name = tempfile.mkstemp(dir=self.place)
+        with os.fdopen(handle, "wb") as file:
+            file.write(known.tobytes())
+        place = self._of(kind, number)
+        Path(name).replace(place.with_name(f"{place.name}.{self.step.name}"))
+
+    def values(self, kind: str, number: int) -> FloatArray:
+        """Return values of a part that are kept, as a vector."""
+        own = self.step.kept.get((kind, number))
+        return super().values(kind, number) if own is None else own.ravel().copy()
+
+    def digest(self) -> str:
+        """Return a digest of all values that this process has kept in the step."""
+        hashed = hashlib.sha256()
+        for (kind, number), values in sorted(self.step.kept.items(), key=lambda each: each[0]):
+            hashed.update(f"{kind}-{number}-{values.size};".encode() + values.tobytes())
+        return hashed.hexdigest()
+
+    def end(self) -> None:
+        """End the step, which has been done for all parts."""
+        for path in self.place.glob(f"*.{self.step.name}"):
+            path.replace(path.with_suffix(""))
+        self.begin("")
+
+
+class Keeps(Protocol):
+    """Keeps values of parts, by their kind and the number of the part."""
+
+    def keep(self, kind: str, number: int, values: FloatArray) -> None:
+        """Keep values of a part."""
+
+    def values(self, kind: str, number: int) -> FloatArray:
+        """Return values of a part that are kept, as a vector."""
+
+
+@dataclass(frozen=True, eq=False)
+class Storing:
+    """Keeps values of parts, shape (nodes,); their number is in `nodes`."""
+
+    kept: Keeps
+    kind: str
+
+    def __call__(self, part: TreePiece, z: FloatArray) -> None:
+        """Keep the values of a part."""
+        self.kept.keep(self.kind, int(part.nodes[0]), z)
 
 
 def noisy_piece(

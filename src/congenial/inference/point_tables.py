@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,11 +79,17 @@ class Expected:
         )
         return replace(self, window=Window(low, high), limits=(limits[0], limits[1]))
 
-    def costs_of_root(self, low: int, high: int) -> FloatArray:
-        """Return the increments of the least cost as the root's value goes from `low` to `high`."""
-        ends = _with_first(self.window.low, low), _with_first(self.window.high, high)
-        wider = replace(self, window=Window(*ends))
-        return wider.minimised(self.tree.children[1])[1][: high - low].copy()
+    def costs(self, asked: Asked) -> tuple[FloatArray, Expected]:
+        """Return the increments of a part's least cost as its root's value goes from low to high.
+
+        The part is returned with its last windows.
+        """
+        part, low, high = self, asked.low, asked.high
+        if asked.start is not None:
+            _, part = part.settled(asked.start, part.tree.children[1])
+        ends = _with_first(part.window.low, low), _with_first(part.window.high, high)
+        wider = replace(part, window=Window(*ends))
+        return wider.minimised(part.tree.children[1])[1][: high - low].copy(), part
 
     def minimised(
         self, order: IntArray, more: Mapping[int, FloatArray] | None = None
@@ -122,7 +128,7 @@ def _with_first(values: FloatArray, first: int) -> FloatArray:
     return out
 
 
-def _shuffled(tree: Tree, source: Randomness) -> IntArray:
+def shuffled(tree: Tree, source: Randomness) -> IntArray:
     """Return the children by parent; equally good trees are equally likely, so in random order."""
     children = tree.children[1]
     order = np.lexsort((source.bits(children.size), tree.parents[children]))
@@ -179,20 +185,28 @@ def least_absolute(
     """
     top = Expected(tree, chances, Window.around(start, limits), limits, weights)
     none = np.zeros(0, dtype=np.int64)
-    return least_absolute_in_parts(top, start, none, _no_part, _no_part, source)
+    return least_absolute_in_parts(top, start, none, _no_parts, _no_parts, source)
 
 
-def _no_part(number: int, *_: object) -> NoReturn:
+def _no_parts(given: Mapping[int, object]) -> list[Any]:
     """Stand for the parts of a whole tree."""
-    raise AssertionError(f"a whole tree has no part {number}")
+    return [None for _ in given]
+
+
+class Asked(NamedTuple):
+    """A question to a part: its least expected error for each value of its root."""
+
+    low: int  # The first value.
+    high: int  # The last one.
+    start: int | None  # Near this value its windows are to be widened first; None if they were.
 
 
 def least_absolute_in_parts(
     top: Expected,
     start: IntArray,
     roots: IntArray,
-    fetch: Callable[[int], Expected],
-    store: Callable[[int, IntArray | None, Window], None],
+    costs_of: Callable[[Mapping[int, Asked]], Sequence[FloatArray]],
+    settle: Callable[[Mapping[int, int]], Sequence[bool]],
     source: Randomness,
 ) -> IntArray:
     """Return the values of the top in the tree of integers of least expected absolute error.
@@ -208,45 +222,41 @@ def least_absolute_in_parts(
         Its values in a consistent tree within all windows.
     roots : ndarray of int64, shape (parts,)
         The cut nodes, in the top.
-    fetch : callable
-        Returns a part, by its number, with its last window. The weight of its root is 0.
-    store : callable
-        Takes the number of a part, its values unless they are not known yet, and its window.
+    costs_of : callable
+        Returns the costs that some parts, by their numbers, are asked for (`Expected.costs`). The
+        weight of a part's root is 0.
+    settle : callable
+        Keeps the best values of some parts, given those of their roots. Says of each part whether
+        its windows became wider (`Expected.settled`).
     source : Randomness
-        Breaks ties.
+        Breaks ties of the top.
 
     Raises
     ------
     UnsupportedError
         If windows of a piece would not fit in memory.
     """
-    order, parts = _shuffled(top.tree, source), range(roots.size)
-    costs: list[FloatArray] = [np.zeros(0)] * roots.size
-    last: list[int | None] = [None] * roots.size
-    again = set(parts)
+    order, nodes = shuffled(top.tree, source), roots.tolist()
+    costs: dict[int, FloatArray] = {}
+    last: dict[int, int] = {}
+    again = set(range(roots.size))
     while True:
+        asked = {}
         for k in sorted(again):
-            part = fetch(k)
-            if last[k] is None:  # near its start, the part will be asked for its values
-                _, part = part.settled(int(start[roots[k]]), part.tree.children[1])
-                store(k, None, part.window)
-            ends = (int(end[roots[k]]) for end in (top.window.low, top.window.high))
-            costs[k] = part.costs_of_root(*ends)
-        found, _ = top.minimised(order, dict(zip(roots.tolist(), costs, strict=True)))
-        again = set()
-        for k, total in enumerate(found[roots].tolist()):
-            if last[k] == total:
-                continue
-            part = fetch(k)
-            values, wider = part.settled(total, _shuffled(part.tree, source))
-            store(k, values, wider.window)
-            last[k] = total
-            if wider is not part:  # its costs were computed in narrower windows
-                again.add(k)
+            low, high = (int(end[nodes[k]]) for end in (top.window.low, top.window.high))
+            # near its start, the part will be asked for its values
+            asked[k] = Asked(low, high, None if k in last else int(start[nodes[k]]))
+        costs.update(zip(asked, costs_of(asked), strict=True))
+        found, _ = top.minimised(order, {nodes[k]: each for k, each in costs.items()})
+        totals = dict(enumerate(found[roots].tolist()))
+        moved = {k: total for k, total in totals.items() if last.get(k) != total}
+        # costs of these were computed in narrower windows
+        again = {k for k, wider in zip(moved, settle(moved), strict=True) if wider}
+        last.update(moved)
         window = top.window.widened(found, top.limits)
         if window is not None:
-            moved = (window.low != top.window.low) | (window.high != top.window.high)
-            again |= set(np.flatnonzero(moved[roots]).tolist())
+            other = (window.low != top.window.low) | (window.high != top.window.high)
+            again |= set(np.flatnonzero(other[roots]).tolist())
             top = replace(top, window=window)
         elif not again:
             return found

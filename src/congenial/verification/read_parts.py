@@ -21,7 +21,7 @@ from congenial.errors import CongenialError
 from congenial.imaging.closest_in_parts import ClosestPoint
 from congenial.imaging.following import equal_costs
 from congenial.imaging.noisy import precision
-from congenial.imaging.part_values import PartValues, noisy_piece
+from congenial.imaging.part_values import PartValues, Storing, noisy_piece
 from congenial.imaging.solvers.part_curves import TreePiece, solve_parts
 from congenial.inference.best_in_parts import (
     RELEASED,
@@ -107,7 +107,7 @@ class ReadParts:
         try:
             top = evidence_about(over.mechanism, over.resolved, self.y)
             number = number_of_categories(self.categories)
-            pieces = Pieces(top, self.roots, self.evidence, self.kept, number)
+            pieces = Pieces.of(top, self.roots, self.evidence, self.kept, number)
             stated = certificate.prior
             if stated is None:
                 follow = self.follow(counts)
@@ -153,12 +153,12 @@ class ReadParts:
         if self._too_far:
             return None
         try:
-            z = solve_parts(top, self.roots, self.piece, self.kept.storing(_CLOSEST))
+            z = solve_parts(top, self.roots, self.piece, Storing(self.kept, _CLOSEST))
             # counts below the cut are not negative and add up to those above
             largest = float(np.abs(z).max())
             nearest_of = partial(self.kept.values, _CLOSEST)
             closest = ClosestPoint(top, self.roots, self.piece, nearest_of)
-            add(closest.rounded(z, largest, compare, seeded(SEED).bits), self.values, z)
+            add(closest.rounded(z, largest, compare, seeded(SEED)), self.values, z)
         except CongenialError:
             return None
         return equal_costs(float(costs[0]), float(costs[1]), counts, largest)

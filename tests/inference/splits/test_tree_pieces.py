@@ -43,10 +43,10 @@ def test_laws_of_pieces_are_those_of_the_whole_tree(seed, room, monkeypatch):
         pieces.estimate()
         nodes = {k: split.nodes if k == TOP else split.part(k).nodes for k in pieces.numbers}
 
-        def prior(number, nodes=nodes, alpha=alpha):
-            return DirichletTree(alpha[nodes[number]])
+        for number in pieces.numbers:
+            pieces.keep("alpha", number, alpha[nodes[number]])
 
-        for number, found, known in pieces.laws(prior, NATS, kept=True):
+        def compare(view, number, found, known, nodes=nodes, pieces=pieces):
             at = nodes[number]
             assert len(known.tree) == at.size
             # laws are cut at 1e-11, and counts are some thousands at most
@@ -63,6 +63,10 @@ def test_laws_of_pieces_are_those_of_the_whole_tree(seed, room, monkeypatch):
                 both = np.zeros((2, 2 + max(values[-1], first[-1])))
                 both[0, values], both[1, first] = chance, others
                 assert np.abs(both[0] - both[1]).max() < MOST_LOST
+            return number
+
+        _, seen = pieces.laws("alpha", NATS, compare, kept=True)
+        assert seen == list(pieces.numbers)
 
 
 @for_each_seed(40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
+from congenial.imaging.part_values import PartValues, SteppedValues
 from congenial.plan.plan import read_plan
 from congenial.randomness import keyed
 from congenial.releases.directory import MEASUREMENTS, TABLE, read_file
@@ -20,6 +22,7 @@ from congenial.releases.making.drawn_files import (
     ORDERS,
     RESULTS,
     Drawing,
+    Moving,
     PartMeasuring,
     PartOrder,
     Sending,
@@ -34,6 +37,7 @@ from congenial.releases.specification import RecordMoves
 from congenial.sum_network.joined import Outside
 from support.city import make_city
 from support.parts import PARTED
+from support.sent import sent
 
 KEY = bytes(range(32))
 # The line of the part's own node, which the top draws.
@@ -206,6 +210,41 @@ def test_a_measured_part_is_read_as_it_was_measured_and_has_no_confidential_coun
     assert part_key(order_of(0), domain, counts) != part_key(
         PartOrder(order_of().node, None, key=KEY), domain, counts
     )
+
+
+def add_up(values, number, by):
+    """Keep the sum of a part's values so far and a number, and return it."""
+    found = values.values("sum", number) + by
+    values.keep("sum", number, found)
+    return number, found
+
+
+def test_a_step_that_is_repeated_has_the_same_result(stage, tmp_path):
+    kept = SteppedValues(tmp_path / RESULTS)
+    kept.begin("zero")
+    kept.keep("sum", 7, np.ones(2))
+    kept.end()
+    kept.begin("one")
+    stage.write_arguments({7: (np.array([1.0, 4.0]),)})
+    moving = Moving(stage, "one", partial(add_up, kept), kept)
+    digests = [sent(moving)(0) for _ in range(2)]
+    assert stage.attempts("one") == {0: set(digests)} and len(set(digests)) == 1
+    number, found = moving.read(0, digests[0])
+    assert number == 7 and found.tolist() == [2.0, 5.0]
+    assert PartValues(kept.place).values("sum", 7).tolist() == [1.0, 1.0]
+    kept.end()
+    assert kept.values("sum", 7).tolist() == [2.0, 5.0]
+    stage.forget("one")
+    assert stage.attempts("one") == {}
+    # an attempt that keeps other values has another digest, though its result is the same
+    for other in (partial(add_nothing, kept, 0.0), partial(add_nothing, kept, 1.0)):
+        kept.begin("two")
+        sent(Moving(stage, "two", other, kept))(0)
+    assert len(stage.attempts("two")[0]) == 2
+
+
+def add_nothing(values, hidden, number, by):
+    values.keep("sum", number, by + hidden)
 
 
 def test_the_shape_of_a_part_is_read_as_it_was_written(stage):

@@ -23,15 +23,15 @@ def parts(request, tmp_path):
     plan = cg.read_plan(tmp_path / "plan.toml")
     law = PartLaw(plan, 1, (3.0, 1e6), 0.0, WORST, with_truth=False, stamped=True)
     node = CutNode(("a",), 60, request.param, 0.0, np.inf)
-    made = MeasuredParts(law, (node,), 0.5, PartValues(tmp_path))
-    made.keep(0, MeasuredPart.of(law, DOMAIN, COUNTS, node, cg.seeded(1)))
+    made = MeasuredParts(law, np.array([node.exact]), 0.5, PartValues(tmp_path))
+    made.keep([MeasuredPart.of(law, DOMAIN, COUNTS, node, cg.seeded(1))])
     return made
 
 
 def test_the_count_of_a_node_is_kept_only_if_it_is_published(parts):
     tree, measured = parts.kept.measured(0)
     assert tree.parents.tolist() == [-1, 0, 0, 0]
-    assert measured[0] == (60 if parts.nodes[0].exact else 0)
+    assert measured[0] == (60 if parts.exact[0] else 0)
     # noise of scale 1e6 leaves no count in its place
     assert not set(measured[1:].tolist()) & set(COUNTS.tolist())
 
@@ -39,11 +39,11 @@ def test_the_count_of_a_node_is_kept_only_if_it_is_published(parts):
 def test_a_piece_has_the_measurements_and_weights_relative_to_the_largest(parts):
     piece = parts.piece(0)
     assert piece.y.tolist() == parts.kept.measured(0)[1].tolist()
-    assert piece.resolved.pinned.tolist() == [parts.nodes[0].exact, False, False, False]
+    assert piece.resolved.pinned.tolist() == [parts.exact[0], False, False, False]
     assert piece.weight[0] == 0.0
     # the variance of discrete Laplace noise is 2 scale^2, nearly
     np.testing.assert_allclose(piece.weight[1:], 1 / (2 * 1e12) / 0.5, rtol=1e-9)
-    model = model_of(parts.law, parts.kept.measured(0)[0])
+    model = model_of(parts.law, parts.kept.measured(0)[0], exact=False)
     alone = piece_of(model, np.arange(4), 1 / (2 * 1e12), np.array([7]))
     np.testing.assert_allclose(alone.weight[1:], 1.0, rtol=1e-9)
     assert alone.nodes.tolist() == [7] and alone.whole

@@ -21,12 +21,15 @@ the prices of all parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from congenial.domain.tree import Tree
+from congenial.domain.workers import HERE, Workers
 from congenial.imaging.solvers.problem import (
     NO_WORDS,
     TOLERANCE,
@@ -50,6 +53,7 @@ from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.projection.check import add_determined, refine, settle
 from congenial.kernels.projection.curves import inverse
 from congenial.kernels.projection.forest import NO_CURVES, Costs, Curves
+from congenial.randomness import Randomness
 from congenial.types import BoolArray, FloatArray, IntArray, Words
 
 # Points of all curves in memory after the first round, 16 bytes each, and the fewest of a part.
@@ -79,8 +83,9 @@ class TreePiece:
 
 Fetch = Callable[[int], TreePiece]
 Store = Callable[[TreePiece, FloatArray], None]
-# Solves and stores a part with its total fixed; returns its values and, in L2, its line.
-Solve = Callable[[TreePiece, Task], tuple[FloatArray, tuple[float, float]]]
+# Solves and stores a part with its total fixed, given one more argument; returns its values and,
+# in L2, its line.
+Solve = Callable[[TreePiece, Task, Any], tuple[FloatArray, tuple[float, float]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +144,9 @@ class _Solved:
     size: float  # Its largest number.
 
 
-def solve_parts(top: TreePiece, roots: IntArray, fetch: Fetch, store: Store) -> FloatArray:
+def solve_parts(
+    top: TreePiece, roots: IntArray, fetch: Fetch, store: Store, workers: Workers = HERE
+) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` over a tree of which one part is held at a time.
 
     Parameters
@@ -154,6 +161,8 @@ def solve_parts(top: TreePiece, roots: IntArray, fetch: Fetch, store: Store) -> 
     store : callable
         Takes a part and its values, shape (n,), the value of its root included. It may be called
         again for the same part. Then the last values count; after an error, none do.
+    workers : Workers
+        They fetch, solve and store the parts.
 
     Returns
     -------
@@ -169,26 +178,18 @@ def solve_parts(top: TreePiece, roots: IntArray, fetch: Fetch, store: Store) -> 
     NumericalError
         If the solution violates its optimality conditions by more than 1e-9 of the largest number.
     """
-
-    def solve(part: TreePiece, task: Task) -> tuple[FloatArray, tuple[float, float]]:
-        z = solve_l2(task)
-        store(part, task.released(z))
-        # the total is a rounded number of the top, so that values at a bound may miss it by as much
-        slack = SETTLED * max(size, task.size, float(np.abs(z).max()))
-        at_lo, at_hi = z <= task.lo + slack, z >= task.hi - slack
-        return z, _refined(task, np.where(at_lo, task.lo, np.where(at_hi, task.hi, z)))
-
     free = np.flatnonzero(~top.resolved.pinned[roots])
-    off, size = np.inf, 1.0
+    off = np.inf
     # as in `solve_l2`, bounds far from every value are first left out of the curves
     for everything in (False, True):
         parts = _Parts(fetch, free, everything=everything)
-        joined = _join(top, roots[free], [parts.message(k) for k in free.tolist()])
-        z = _curved(joined, parts)
+        joined = _join(top, roots[free], parts.messages(workers))
+        z = _curved(joined, parts, workers)
         kept, last = None, np.inf
         for _ in range(_MOST_ROUNDS):
             size = max(joined.task.size, float(np.abs(z).max()))
-            lines, checks = _solved(joined, z, parts, roots.size, solve)
+            solve, sizes = partial(_solve, parts, _Squares(store)), [size] * roots.size
+            lines, checks = _solved(joined, z, parts, solve, sizes, workers)
             worst, largest = checks.max(axis=0)
             off = float(worst / largest)
             again = joined.refined(z, lines)
@@ -207,7 +208,12 @@ def solve_parts(top: TreePiece, roots: IntArray, fetch: Fetch, store: Store) -> 
 
 
 def round_parts(
-    top: TreePiece, roots: IntArray, fetch: Fetch, store: Store, words: Callable[[int], Words]
+    top: TreePiece,
+    roots: IntArray,
+    fetch: Fetch,
+    store: Store,
+    rng: Randomness,
+    workers: Workers = HERE,
 ) -> FloatArray:
     """Minimise ``sum(abs(z - y))`` over integers z that add up and keep bounds and exact values.
 
@@ -216,10 +222,10 @@ def round_parts(
 
     Parameters
     ----------
-    top, roots, fetch, store
+    top, roots, fetch, store, workers
         As for `solve_parts`; each part is stored once.
-    words : callable
-        Returns random words, by their number. They break ties.
+    rng : Randomness
+        It breaks ties.
 
     Returns
     -------
@@ -231,21 +237,48 @@ def round_parts(
     InfeasibleError, NumericalError
         As `solve_parts`.
     """
-
-    def solve(part: TreePiece, task: Task) -> tuple[FloatArray, tuple[float, float]]:
-        costs = changes(task.y, task.weight)
-        z = least_cost(task, costs, task.prefer, words(task.y.size))
-        store(part, task.released(z))
-        return z, (0.0, 0.0)
-
     parts = _Parts(fetch, np.flatnonzero(~top.resolved.pinned[roots]), rounding=True)
-    joined = _join(top, roots[parts.free], [parts.message(k) for k in parts.free.tolist()])
-    z = _curved(joined, parts, words(joined.task.y.size))
-    _, checks = _solved(joined, z, parts, roots.size, solve)
+    joined = _join(top, roots[parts.free], parts.messages(workers))
+    z = _curved(joined, parts, workers, rng.bits(joined.task.y.size))
+    sources = [workers.source(rng) for _ in range(roots.size)]
+    solve = partial(_solve, parts, _Changes(store))
+    _, checks = _solved(joined, z, parts, solve, sources, workers)
     off = float((checks[:, 0] / checks[:, 1]).max())
     if not off <= TOLERANCE:
         raise missed(off)
     return joined.task.released(z)
+
+
+@dataclass(frozen=True, eq=False)
+class _Squares:
+    """Solves and stores a part in L2; `largest` is the largest number of the top."""
+
+    store: Store
+
+    def __call__(
+        self, part: TreePiece, task: Task, largest: float
+    ) -> tuple[FloatArray, tuple[float, float]]:
+        z = solve_l2(task)
+        self.store(part, task.released(z))
+        # the total is a rounded number of the top, so that values at a bound may miss it by as much
+        slack = SETTLED * max(largest, task.size, float(np.abs(z).max()))
+        at_lo, at_hi = z <= task.lo + slack, z >= task.hi - slack
+        return z, _refined(task, np.where(at_lo, task.lo, np.where(at_hi, task.hi, z)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Changes:
+    """Rounds and stores a part."""
+
+    store: Store
+
+    def __call__(
+        self, part: TreePiece, task: Task, rng: Randomness
+    ) -> tuple[FloatArray, tuple[float, float]]:
+        costs = changes(task.y, task.weight)
+        z = least_cost(task, costs, task.prefer, rng.bits(task.y.size))
+        self.store(part, task.released(z))
+        return z, (0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,6 +298,10 @@ class _Parts:
     def costs(self, task: Task) -> Costs:
         """The costs of a task's values."""
         return changes(task.y, task.weight) if self.rounding else task.squares
+
+    def messages(self, workers: Workers) -> list[_Message]:
+        """The first message of each part."""
+        return workers.run("reading", self.message, dict.fromkeys(self.free.tolist(), ()))
 
     def message(self, number: int) -> _Message:
         """Return the first message of a part."""
@@ -434,7 +471,9 @@ def _join(top: TreePiece, roots: IntArray, messages: list[_Message]) -> _Joined:
     return _Joined(within_reach(task, known, top.resolved), n, shift, messages)
 
 
-def _curved(joined: _Joined, parts: _Parts, words: Words = NO_WORDS) -> FloatArray:
+def _curved(
+    joined: _Joined, parts: _Parts, workers: Workers, words: Words = NO_WORDS
+) -> FloatArray:
     """Solve the top, and ask for further points of curves until those used are the true ones."""
     curves = [each.curve for each in joined.messages]
     if not parts.rounding and all(each.line is not None for each in joined.messages):
@@ -450,9 +489,11 @@ def _curved(joined: _Joined, parts: _Parts, words: Words = NO_WORDS) -> FloatArr
         ]
         if all(end is None for end in pieces):
             return z
-        for i, end in enumerate(pieces):
-            if end is not None:
-                curves[i] = parts.further(int(parts.free[i]), curves[i], end)
+        asked = {i: (curves[i], end) for i, end in enumerate(pieces) if end is not None}
+        given = {int(parts.free[i]): one for i, one in asked.items()}
+        further = workers.run("reading more of", parts.further, given)
+        for i, curve in zip(asked, further, strict=True):
+            curves[i] = curve
 
 
 def _given(joined: _Joined, curves: list[_Curve]) -> Curves:
@@ -470,17 +511,23 @@ def _given(joined: _Joined, curves: list[_Curve]) -> Curves:
 
 
 def _solved(
-    joined: _Joined, z: FloatArray, parts: _Parts, count: int, solve: Solve
+    joined: _Joined,
+    z: FloatArray,
+    parts: _Parts,
+    solve: Callable[..., _Solved],
+    more: Sequence[object],
+    workers: Workers,
 ) -> tuple[list[tuple[float, float]], FloatArray]:
-    """Solve and store each part at the totals of the top.
+    """Solve and store each part at the totals of the top; `more` has an argument for each part.
 
     Returns the line of each part whose total is not published, and the worst violation and the
-    largest number of each part and of the top, shape (count + 1, 2).
+    largest number of each part and of the top, shape (parts + 1, 2).
     """
     at = joined.leaves
     totals = zip(z[at].tolist(), joined.task.center[at].tolist(), strict=True)
     free = dict(zip(parts.free.tolist(), totals, strict=True))
-    solved = [_solve(parts, parts.fetch(k), free.get(k), solve) for k in range(count)]
+    given = {k: (free.get(k), each) for k, each in enumerate(more)}
+    solved = workers.run("moving", solve, given)
     sent = [each for number, each in enumerate(solved) if number in free]
     costs, prices = parts.costs(joined.task), [each.prices for each in sent]
     checks = [(each.worst, each.size) for each in solved]
@@ -489,9 +536,10 @@ def _solved(
 
 
 def _solve(
-    parts: _Parts, part: TreePiece, given: tuple[float, float] | None, solve: Solve
+    parts: _Parts, how: Solve, number: int, given: tuple[float, float] | None, more: Any
 ) -> _Solved:
     """Solve a part whose root has a total, relative to an integer, or is published."""
+    part = parts.fetch(number)
     if given is None:
         task, _ = _prepared(part)
         fixed = loose = task
@@ -508,7 +556,7 @@ def _solve(
         forest = task.links.forest
         rootless = forest._replace(is_root=np.zeros_like(forest.is_root))
         loose = replace(task, links=replace(task.links, forest=rootless))
-    z, (stiffness, best) = solve(part, fixed)
+    z, (stiffness, best) = how(part, fixed, more)
     quadratic = not parts.rounding
     worst, size, prices = certified(loose, z, parts.costs(loose), quadratic=quadratic)
     below, above = (float(each[0]) for each in prices)

@@ -7,14 +7,15 @@ parents in excess of noise (Morris 1983).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from congenial.domain.tree import Tree
 from congenial.inference.splits.messages import Evidence
-from congenial.inference.splits.tree_pieces import CENTER, SHAPE, TOP, Pieces
+from congenial.inference.splits.tree_pieces import CENTER, SHAPE, TOP, Pieces, View
 from congenial.kernels.numerics import laws
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -71,26 +72,52 @@ def keep_shapes(pieces: Pieces) -> None:
     """
     if not pieces.categories:
         return
-    below = [_Sums.of(pieces, number).of_root() for number in pieces.numbers[1:]]
-    top, deepest = _Sums.of(pieces, TOP, below), pieces.sizes().size - 1
+    below = pieces.run("adding up", _sums_of_root)
+    top, deepest = _Sums.of(pieces, TOP, pieces.roots, below), pieces.sizes.size - 1
     found: list[float] = []
 
-    def part(number: int) -> _Sums:
-        one, at = _Sums.of(pieces, number), pieces.roots[number]
-        one.out[0], one.above[:] = top.out[at], top.out[top.tree.parents[at]]
-        for depth, differ in enumerate(found, start=1):
-            one.move(depth, differ)
-        return one
+    def given(*more: int) -> dict[int, tuple[object, ...]]:
+        above = top.tree.parents[pieces.roots]
+        ends = zip(top.out[pieces.roots], top.out[above], strict=True)
+        return {k: (_Above(tuple(found), *end), *more) for k, end in enumerate(ends)}
 
     for depth in range(1, deepest - 1):
         terms = top.terms(depth)
         if depth > pieces.depth:
-            terms = terms + sum(part(number).terms(depth) for number in pieces.numbers[1:])
+            terms = terms + sum(pieces.run("comparing", _terms, given(depth)))
         found.append(float(terms[0]) / max(float(terms[1]), 1e-300))
         top.move(depth, found[-1])
-    for number in pieces.numbers:
-        one = top if number == TOP else part(number)
-        pieces.keep(SHAPE, number, one.shape())
+    pieces.keep(SHAPE, TOP, top.shape())
+    pieces.run("comparing", _keep_shape, given())
+
+
+class _Above(NamedTuple):
+    """Numbers that decide about the proportions of a part."""
+
+    differ: tuple[float, ...]  # How far nodes differ from their parents, of each level from 1 on.
+    out: FloatArray  # shape (categories,): Proportions of its root.
+    above: FloatArray  # shape (categories,): Those of the parent of its root.
+
+
+def _sums_of_root(parts: View, number: int) -> tuple[FloatArray, FloatArray]:
+    return _Sums.of(parts, number).of_root()
+
+
+def _moved(parts: View, number: int, given: _Above) -> _Sums:
+    """Return the sums of a part with all proportions that are known so far."""
+    one = _Sums.of(parts, number)
+    one.out[0], one.above[:] = given.out, given.above
+    for depth, differ in enumerate(given.differ, start=1):
+        one.move(depth, differ)
+    return one
+
+
+def _terms(parts: View, number: int, given: _Above, depth: int) -> FloatArray:
+    return _moved(parts, number, given).terms(depth)
+
+
+def _keep_shape(parts: View, number: int, given: _Above) -> None:
+    parts.keep(SHAPE, number, _moved(parts, number, given).shape())
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +135,21 @@ class _Sums:
 
     @classmethod
     def of(
-        cls, pieces: Pieces, number: int, below: list[tuple[FloatArray, FloatArray]] | None = None
+        cls,
+        view: View,
+        number: int,
+        roots: IntArray | None = None,
+        below: Sequence[tuple[FloatArray, FloatArray]] = (),
     ) -> _Sums:
-        known = pieces.evidence(number)
-        tree, size = known.tree, pieces.categories
+        """Return the sums of a piece; those of the top are given the sums below its cut nodes."""
+        known = view.evidence(number)
+        tree, size = known.tree, view.categories
         n = len(tree)
         sums, variance = np.zeros((n, size)), np.zeros((n, size))
         cells = None
         if below:
-            sums[pieces.roots] = [one for one, _ in below]
-            variance[pieces.roots] = [one for _, one in below]
+            sums[roots] = [one for one, _ in below]
+            variance[roots] = [one for _, one in below]
         else:
             cells = _cells(tree)
             if cells is None:
@@ -132,8 +164,8 @@ class _Sums:
             roots = np.flatnonzero(tree.parents < 0)
             out[roots] = np.maximum(sums[roots], 0.5)
             out[roots] /= out[roots].sum(axis=1, keepdims=True)
-        total = np.maximum(pieces.values(CENTER, number), 1.0)
-        level = pieces.level(number, known)
+        total = np.maximum(view.values(CENTER, number), 1.0)
+        level = view.level(number, known)
         return cls(tree, level, cells, sums, variance, total, out, np.full(size, 1.0 / size))
 
     def of_root(self) -> tuple[FloatArray, FloatArray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,14 @@ from congenial.inference.splits.categories import (
 from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.inference.splits.messages import Evidence, Laws, split_law
 from congenial.inference.splits.sample import MANY, sample
-from congenial.inference.splits.tree_pieces import CENTER, TOP, Pieces
+from congenial.inference.splits.tree_pieces import (
+    CENTER,
+    LEAST_ALPHA,
+    TOP,
+    Pieces,
+    View,
+    prior_of,
+)
 from congenial.types import FloatArray, IntArray
 
 # Smallest and largest alpha of a level.
@@ -40,7 +46,7 @@ _LEAST_SPREAD = 0.05
 _ROUNDS, _STEP, _LEAST_CURVE = 3, 0.3, 1e-3
 # Kinds of values that are kept of each piece: alpha of a typical family, of each family, and of
 # each a step away; the log of each family's factor, its slope, and its curvature.
-_TYPICAL, _ALPHA, _NEARBY = "typical", "alpha", "nearby"
+_TYPICAL, ALPHA, _NEARBY = "typical", "alpha", "nearby"
 _OWN, _SLOPE, _CURVE = "own", "slope", "curve"
 
 
@@ -101,7 +107,8 @@ def whole(evidence: Evidence) -> Pieces:
         raise AssertionError(f"a whole tree has no part {number}")
 
     categories = number_of_categories([categories_of(evidence.tree)])
-    pieces = Pieces(evidence, np.zeros(0, dtype=np.int64), none, PartValues(Path()), categories)
+    no_roots = np.zeros(0, dtype=np.int64)
+    pieces = Pieces.of(evidence, no_roots, none, PartValues(Path()), categories)
     pieces.keep(CENTER, TOP, evidence.estimate())
     return pieces
 
@@ -114,47 +121,78 @@ def place_splits(pieces: Pieces, found: LevelSplits) -> None:
     are moved with the prior.
     """
     keep_shapes(pieces)
-    for number in pieces.numbers:
-        level = pieces.level(number, pieces.evidence(number))
-        alpha = pieces.shape(number) * found.alpha[level]
-        nearby = np.where(found.spread[level] > 0.0, alpha * np.exp(_STEP), alpha)
-        own = np.zeros(alpha.size)
-        for kind, values in ((_TYPICAL, alpha), (_ALPHA, alpha), (_NEARBY, nearby), (_OWN, own)):
-            pieces.keep(kind, number, values)
+    _keep_typical(pieces, TOP, found)
+    pieces.run("beginning with", _keep_typical, dict.fromkeys(pieces.numbers[1:], (found,)))
     if not (found.spread[1:] > 0.0).any():
         return
-
-    def slopes(kind: str) -> Iterator[tuple[int, _Families, FloatArray]]:
-        for number, laws, known in pieces.laws(lambda k: _prior(pieces.values(kind, k)), _NATS):
-            level = pieces.level(number, known)
-            families = _Families.of(known.tree, level, found.spread)
-            pieces.keep(CENTER, number, laws.mean)
-            yield number, families, families.slopes(pieces.values(kind, number), laws)
-
-    def step(number: int, families: _Families, by: FloatArray, curve: FloatArray) -> None:
-        own = families.stepped(pieces.values(_OWN, number), by, curve, found.spread**2)
-        pieces.keep(_OWN, number, own)
-        typical = pieces.values(_TYPICAL, number)
-        pieces.keep(_ALPHA, number, _in_families(families.tree, typical, own))
-
-    for number, _, by in slopes(_ALPHA):
-        pieces.keep(_SLOPE, number, by)
-    for number, families, near in slopes(_NEARBY):
-        by = pieces.values(_SLOPE, number)
-        pieces.keep(_CURVE, number, _curves(by, near))
-        step(number, families, by, pieces.values(_CURVE, number))
+    pieces.laws(ALPHA, _NATS, _Slopes(found.spread))
+    pieces.laws(_NEARBY, _NATS, _FirstStep(found.spread))
     for _ in range(_ROUNDS - 1):
-        for number, families, by in slopes(_ALPHA):
-            step(number, families, by, pieces.values(_CURVE, number))
+        pieces.laws(ALPHA, _NATS, _NextStep(found.spread))
 
 
 def prior_at(pieces: Pieces, number: int) -> DirichletTree:
     """Return the prior of a piece, after `place_splits`."""
-    return _prior(pieces.values(_ALPHA, number))
+    return prior_of(pieces.values(ALPHA, number))
 
 
-def _prior(alpha: FloatArray) -> DirichletTree:
-    return DirichletTree(np.maximum(alpha, _LOWEST**2))
+def _keep_typical(view: View, number: int, found: LevelSplits) -> None:
+    """Keep the prior of a piece whose families are all typical."""
+    level = view.level(number, view.evidence(number))
+    alpha = view.shape(number) * found.alpha[level]
+    nearby = np.where(found.spread[level] > 0.0, alpha * np.exp(_STEP), alpha)
+    own = np.zeros(alpha.size)
+    for kind, values in ((_TYPICAL, alpha), (ALPHA, alpha), (_NEARBY, nearby), (_OWN, own)):
+        view.keep(kind, number, values)
+
+
+@dataclass(frozen=True, eq=False)
+class _Slopes:
+    """Keeps the slopes of a piece's families, and the means of its counts."""
+
+    spread: FloatArray
+    of = ALPHA  # Where slopes are taken.
+
+    def __call__(self, view: View, number: int, law: Laws, known: Evidence) -> None:
+        view.keep(_SLOPE, number, self.found(view, number, law, known)[1])
+
+    def found(
+        self, view: View, number: int, law: Laws, known: Evidence
+    ) -> tuple[_Families, FloatArray]:
+        """Return the families of a piece, and their slopes."""
+        families = _Families.of(known.tree, view.level(number, known), self.spread)
+        view.keep(CENTER, number, law.mean)
+        return families, families.slopes(view.values(self.of, number), law)
+
+    def step(
+        self, view: View, number: int, families: _Families, by: FloatArray, curve: FloatArray
+    ) -> None:
+        """Move the factors of a piece's families by a Newton step."""
+        own = families.stepped(view.values(_OWN, number), by, curve, self.spread**2)
+        view.keep(_OWN, number, own)
+        typical = view.values(_TYPICAL, number)
+        view.keep(ALPHA, number, _in_families(families.tree, typical, own))
+
+
+class _FirstStep(_Slopes):
+    """Keeps curvatures, by slopes a step away, and takes the first step."""
+
+    of = _NEARBY
+
+    def __call__(self, view: View, number: int, law: Laws, known: Evidence) -> None:
+        families, near = self.found(view, number, law, known)
+        by = view.values(_SLOPE, number)
+        curve = _curves(by, near)
+        view.keep(_CURVE, number, curve)
+        self.step(view, number, families, by, curve)
+
+
+class _NextStep(_Slopes):
+    """Takes another step."""
+
+    def __call__(self, view: View, number: int, law: Laws, known: Evidence) -> None:
+        families, by = self.found(view, number, law, known)
+        self.step(view, number, families, by, view.values(_CURVE, number))
 
 
 def _in_families(tree: Tree, alpha: FloatArray, own: FloatArray) -> FloatArray:
@@ -220,7 +258,7 @@ def _fit_families(
 
     def slopes(at: FloatArray) -> FloatArray:
         nonlocal center
-        found = split_law(evidence, _prior(at), center, _NATS).laws(kept=False)
+        found = split_law(evidence, prior_of(at), center, _NATS).laws(kept=False)
         center = found.mean
         return families.slopes(at, found)
 
@@ -253,7 +291,7 @@ def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatAr
     step = np.full(depth, _FIRST)
     best, best_at, slope = -np.inf, at, np.zeros(depth)
     for _ in range(_STEPS):
-        alpha = np.maximum(shape * np.exp(at)[level], _LOWEST**2)
+        alpha = np.maximum(shape * np.exp(at)[level], LEAST_ALPHA)
         law = split_law(evidence, DirichletTree(alpha), center, _NATS)
         found = law.laws(kept=False)
         center = found.mean

@@ -10,7 +10,7 @@ import numpy as np
 
 from congenial.domain.tree import Tree
 from congenial.inference.splits.messages import Evidence
-from congenial.inference.splits.tree_pieces import TOP, Pieces
+from congenial.inference.splits.tree_pieces import TOP, Pieces, View
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Least number of families of a level that differ in alpha.
@@ -34,30 +34,19 @@ class Sample(NamedTuple):
 
 def sample(pieces: Pieces) -> Sample:
     """Return the nodes that are fitted."""
-    sizes, top = pieces.sizes(), pieces.top
+    sizes, top = pieces.sizes, pieces.top
     cut, every = even_choice(sizes)
     if not pieces.roots.size and cut == sizes.size - 1:
         return Sample(top, pieces.shape(TOP), top.tree.level)
-    chosen, seen, size = list[_Chosen](), 0, 0
-    for number in pieces.numbers:
-        known = pieces.evidence(number)
-        tree, level = known.tree, pieces.level(number, known)
-        own, whole, place = np.ones(len(tree), np.bool_), *_nothing(len(tree))
-        if number != TOP:
-            root = pieces.roots[number]
-            own[0], whole[0], place[0] = False, chosen[0].whole[root], chosen[0].place[root]
-        starts = np.flatnonzero(own & (level == cut))
-        whole[starts] = (seen + np.arange(starts.size)) % every == 0
-        for depth in range(max(cut, int(level[0])) + 1, int(level.max()) + 1):
-            at = np.flatnonzero(level == depth)
-            whole[at] = whole[tree.parents[at]]
-        nodes = np.flatnonzero(own & (whole | (level <= cut)))
-        place[nodes] = size + np.arange(nodes.size)
-        node = nodes if number == TOP else np.full(nodes.size, pieces.roots[number])
-        shape = pieces.shape(number)[nodes]
-        chosen.append(_Chosen(known, nodes, node, shape, level[nodes], whole, place))
-        seen, size = seen + starts.size, size + nodes.size
-    return _joined(chosen)
+    rule, roots = _Rule(cut, every), pieces.roots
+    first = rule.choose(pieces, TOP, 0, inside=False)
+    # nodes at the cut of the sample are numbered over all pieces: those of the top, if any, alone
+    seen = np.zeros(roots.size, dtype=np.int64)
+    if cut > pieces.depth:
+        seen[1:] = np.cumsum(pieces.sizes_at(cut))[:-1]
+    inside = np.isin(roots, first.nodes[first.whole])
+    given = {k: (rule, *one) for k, one in enumerate(zip(seen.tolist(), inside, strict=True))}
+    return _joined(first, roots, pieces.run("choosing from", _choose, given))
 
 
 def even_choice(sizes: IntArray) -> tuple[int, int]:
@@ -79,31 +68,73 @@ def even_choice(sizes: IntArray) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class _Chosen:
-    """The nodes of a piece that are fitted."""
+    """The nodes of a piece that are fitted, without the root of a part."""
 
-    known: Evidence
     nodes: IntArray
-    node: IntArray  # Of the top: itself, or the root of the part.
+    above: IntArray  # The place of each one's parent among them; -1 without one.
+    columns: tuple[FloatArray | IntArray, ...]  # Of their evidence: kind, scale, y, lo and hi.
     shape: FloatArray
     level: IntArray
-    whole: BoolArray  # Whether all below each node of the piece is fitted.
-    place: IntArray  # The place of each node of the piece among all that are fitted.
-
-    @property
-    def above(self) -> IntArray:
-        """The place of each chosen node's parent; -1 of a root."""
-        parents = self.known.tree.parents[self.nodes]
-        return np.where(parents >= 0, self.place[parents], -1)
+    whole: BoolArray  # Whether all below each one is fitted.
 
 
-def _nothing(n: int) -> tuple[BoolArray, IntArray]:
-    return np.zeros(n, dtype=np.bool_), np.zeros(n, dtype=np.int64)
+@dataclass(frozen=True)
+class _Rule:
+    """Down to a level all nodes are fitted; below it, those below some nodes of the level."""
+
+    cut: int
+    every: int  # How many nodes of the level there are for each below which all are fitted.
+
+    def choose(self, view: View, number: int, seen: int, *, inside: bool) -> _Chosen:
+        """Choose the nodes of a piece.
+
+        `seen` nodes of the level come before. `inside` says of a part whether all below its root is
+        fitted.
+        """
+        known = view.evidence(number)
+        tree, level = known.tree, view.level(number, known)
+        own, whole = np.ones(len(tree), dtype=np.bool_), np.zeros(len(tree), dtype=np.bool_)
+        if number != TOP:
+            own[0], whole[0] = False, inside
+        starts = np.flatnonzero(own & (level == self.cut))
+        whole[starts] = (seen + np.arange(starts.size)) % self.every == 0
+        for depth in range(max(self.cut, int(level[0])) + 1, int(level.max()) + 1):
+            at = np.flatnonzero(level == depth)
+            whole[at] = whole[tree.parents[at]]
+        nodes = np.flatnonzero(own & (whole | (level <= self.cut)))
+        place = np.full(len(tree) + 1, -1, dtype=np.int64)  # the last for the parent -1
+        place[nodes] = np.arange(nodes.size)
+        columns = known.kind, known.scale, known.y, known.lo, known.hi
+        return _Chosen(
+            nodes,
+            place[tree.parents[nodes]],
+            tuple(column[nodes] for column in columns),
+            view.shape(number)[nodes],
+            level[nodes],
+            whole[nodes],
+        )
 
 
-def _joined(chosen: list[_Chosen]) -> Sample:
+def _choose(parts: View, number: int, rule: _Rule, seen: int, inside: bool) -> _Chosen:
+    return rule.choose(parts, number, seen, inside=inside)
+
+
+def _joined(top: _Chosen, roots: IntArray, parts: list[_Chosen]) -> Sample:
     """Return the nodes of all pieces, depth first: those of a part after its root."""
-    number = np.repeat(np.arange(len(chosen)), [one.nodes.size for one in chosen])
-    node = np.concatenate([one.node for one in chosen])
+    chosen = [top, *parts]
+    sizes = np.array([one.nodes.size for one in chosen])
+    begin = np.cumsum(sizes) - sizes
+    number = np.repeat(np.arange(len(chosen)), sizes)
+    # of the top: each node, or the root of its part
+    node = np.concatenate((top.nodes, np.repeat(roots, sizes[1:])))
+    root = np.full(max(int(top.nodes.max()), int(roots.max(initial=0))) + 1, -1, dtype=np.int64)
+    root[top.nodes] = np.arange(top.nodes.size)
+    above = np.concatenate(
+        [
+            np.where(one.above >= 0, start + one.above, outer)
+            for one, start, outer in zip(chosen, begin, (-1, *root[roots]), strict=True)
+        ]
+    )
     order = np.lexsort((np.arange(number.size), number, node))
 
     def joined(columns: Iterable[_Column]) -> _Column:
@@ -111,14 +142,8 @@ def _joined(chosen: list[_Chosen]) -> Sample:
 
     place = np.full(order.size + 1, -1, dtype=np.int64)
     place[order] = np.arange(order.size)
-    evidence = Evidence(
-        Tree.from_parents(place[joined(one.above for one in chosen)]),
-        joined(one.known.kind[one.nodes] for one in chosen),
-        joined(one.known.scale[one.nodes] for one in chosen),
-        joined(one.known.y[one.nodes] for one in chosen),
-        joined(one.known.lo[one.nodes] for one in chosen),
-        joined(one.known.hi[one.nodes] for one in chosen),
-    )
+    columns = [joined(column) for column in zip(*(one.columns for one in chosen), strict=True)]
+    evidence = Evidence(Tree.from_parents(place[above[order]]), *columns)
     return Sample(
         evidence, joined(one.shape for one in chosen), joined(one.level for one in chosen)
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pickle
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ import numpy as np
 
 from congenial.data.staged_counts import no_rows, open_tallied, read_staged
 from congenial.domain.tree import Tree
+from congenial.domain.workers import Arguments
 from congenial.errors import ReleaseError
 from congenial.plan.plan import Plan
 from congenial.randomness import derived_key, keyed
@@ -37,6 +39,7 @@ from congenial.sum_network.joined import Outside, PartMessage
 from congenial.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from congenial.imaging.part_values import SteppedValues
     from congenial.releases.making.measured_parts import MeasuredPart
 
 # Folders of a stage: the counts of the parts, one order for each part, and the results of workers.
@@ -91,6 +94,16 @@ class Stage:
         """Write an order for each part, in the place of those before."""
         for number, order in enumerate(orders):
             (self.place / ORDERS / str(number)).write_bytes(_packed(order))
+
+    def write_arguments(self, given: Arguments) -> None:
+        """Write the arguments of a step for some parts, in the place of orders."""
+        for number, one in enumerate(given.items()):
+            (self.place / ORDERS / str(number)).write_bytes(pickle.dumps(one))
+
+    def forget(self, step: str) -> None:
+        """Remove the results of a step."""
+        for path in (self.place / RESULTS).glob(f"{step}.*"):
+            path.unlink()
 
     def order(self, number: int) -> tuple[PartOrder, Tree, IntArray]:
         """Return the order about a part, its nodes with those above them, and their counts."""
@@ -221,6 +234,30 @@ class PartMeasuring:
         from congenial.releases.making.measured_parts import MeasuredPart
 
         return MeasuredPart.from_bytes(self.stage.read(self.name, number, digest))
+
+
+@dataclass(frozen=True)
+class Moving:
+    """A step of the work on the measurements of a part, see `domain.workers`.
+
+    Its arguments and results are pickled. They lie in the stage, where nobody else may write.
+    """
+
+    stage: Stage
+    name: str
+    step: Callable[..., object]
+    values: SteppedValues  # Those that the step reads and keeps.
+
+    def __call__(self, number: int) -> str:
+        """Do the step, and write its result with the digest of what it kept."""
+        part, given = pickle.loads((self.stage.place / ORDERS / str(number)).read_bytes())  # noqa: S301 -- written by the driver
+        result = self.step(part, *given)
+        return self.stage.write(self.name, number, [pickle.dumps((result, self.values.digest()))])
+
+    def read(self, number: int, digest: str) -> Any:
+        """Read the result of the step."""
+        result, _ = pickle.loads(self.stage.read(self.name, number, digest))  # noqa: S301 -- written by a worker
+        return result
 
 
 @dataclass(frozen=True)

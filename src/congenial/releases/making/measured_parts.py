@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import cast
 
 import msgspec
@@ -24,7 +25,7 @@ from congenial.releases.making.part_draws import forest_below
 from congenial.releases.making.part_law import CutNode, PartLaw
 from congenial.releases.model import Model
 from congenial.releases.part_models import below_model
-from congenial.types import IntArray
+from congenial.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +42,11 @@ class MeasuredPart:
     ) -> MeasuredPart:
         """Measure the counts of a part; `PartMethod` describes `domain` and `counts`."""
         tree = forest_below(domain, law.depth)
-        image = image_of(model_of(law, tree, node))
+        image = image_of(model_of(law, tree, exact=node.exact))
         measured = np.asarray(image.measure(counts[law.depth :], rng=rng), dtype=np.int64)
         measured[0] = node.records if node.exact else 0  # the top measures the others
-        categories = categories_of(tree) if law.plan.method.name == "posterior" else None
-        return cls(tree, measured, categories)
+        posterior = law.plan.method.name == "posterior"
+        return cls(tree, measured, categories_of(tree) if posterior else None)
 
     def to_bytes(self) -> bytes:
         """Return the part without names of nodes; those of categories are kept."""
@@ -73,40 +74,36 @@ class MeasuredParts:
     """The parts of a release by imaging or by the posterior."""
 
     law: PartLaw
-    nodes: tuple[CutNode, ...]  # The nodes that the parts are below.
+    exact: BoolArray  # shape (parts,): Whether the count of the cut node is published exactly.
     precision: float  # The largest of all counts: one over the variance of the noise.
     kept: PartValues
-    categories: list[Categories] = field(default_factory=list)  # Of each part, for the posterior.
 
-    def keep(self, number: int, part: MeasuredPart) -> None:
-        """Keep a part, which comes after the one before."""
-        self.kept.keep_measured(number, part.tree, part.measured)
-        if part.categories is not None:
-            self.categories.append(part.categories)
+    def keep(self, parts: Iterable[MeasuredPart]) -> int:
+        """Keep all parts; return the number of categories that their families of leaves have."""
+        found = list[Categories]()
+        for number, part in enumerate(parts):
+            self.kept.keep_measured(number, part.tree, part.measured)
+            if part.categories is not None:
+                found.append(part.categories)
+        return number_of_categories(found) if found else 0
 
     def piece(self, number: int) -> TreePiece:
         """Return a part with its measurements."""
         tree, measured = self.kept.measured(number)
-        model = model_of(self.law, tree, self.nodes[number])
+        model = model_of(self.law, tree, exact=bool(self.exact[number]))
         return piece_of(model, measured, self.precision, np.array([number]))
 
     def evidence(self, number: int) -> Evidence:
         """Return the evidence about a part."""
         tree, measured = self.kept.measured(number)
-        model = model_of(self.law, tree, self.nodes[number])
+        model = model_of(self.law, tree, exact=bool(self.exact[number]))
         return evidence_about(model.mechanism, model.resolved, measured)
 
-    @property
-    def number_of_categories(self) -> int:
-        """Number of categories that all families of leaves have; 0 if they differ."""
-        return number_of_categories(self.categories)
 
-
-def model_of(law: PartLaw, tree: Tree, node: CutNode | None = None) -> Model:
+def model_of(law: PartLaw, tree: Tree, *, exact: bool) -> Model:
     """Return the model of the counts from a cut node on, which has no measurement there."""
     scale = np.concatenate(([np.inf], law.scale[1:]))
-    exact = tree.roots if node is not None and node.exact else tree.roots[:0]
-    return below_model(law.plan, scale, tree, exact)
+    return below_model(law.plan, scale, tree, tree.roots if exact else tree.roots[:0])
 
 
 def image_of(model: Model) -> Imaged:

@@ -7,17 +7,18 @@ these are measured once (`measured_parts`).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from congenial.domain.tree import Tree
+from congenial.domain.workers import Workers
 from congenial.errors import DataError, ReleaseError
 from congenial.imaging.closest_in_parts import ClosestPoint
 from congenial.imaging.noisy import precision
-from congenial.imaging.part_values import PartValues
+from congenial.imaging.part_values import PartValues, Storing
 from congenial.imaging.solvers.part_curves import solve_parts
 from congenial.inference.best_in_parts import (
     RELEASED,
@@ -55,49 +56,61 @@ claims = measured_claims
 def draw_top(asked: TopOrder) -> tuple[DrawnRows, list[FromTop]]:
     """Measure all counts, and move them to counts that add up."""
     law, model, counts = asked.law, asked.top.model, asked.top.counts
-    rng, roots, kept = asked.order.randomness, asked.roots, PartValues(asked.aside)
+    rng, roots = asked.order.randomness, asked.roots
     below = Additive(find_law(law.plan.privacy.noise)(np.array(law.scale)), len(law.scale))
     most = max(float(precision(each).max()) for each in (model.mechanism, below))
-    parts = MeasuredParts(law, tuple(asked.top.nodes), most, kept)
-    asked.top.source.measure(parts)
-    asked.order.notify("moving the counts of all parts")
+    exact = np.array([node.exact for node in asked.top.nodes])
+    kept, workers = asked.top.source.workers(asked.aside.absolute())
+    parts = MeasuredParts(law, exact, most, kept)
+    names = asked.top.source.measure(parts, asked.top.nodes)
     measured = np.asarray(image_of(model).measure(counts, rng=rng), dtype=np.int64)
-    table = _best(asked, parts, measured) if law.plan.method.name == "posterior" else None
-    values, prior = _closest(asked, parts, measured) if table is None else table
+    moving = _Moving(asked, parts, measured, workers)
+    table = moving.best(names) if law.plan.method.name == "posterior" else None
+    values, prior = moving.closest() if table is None else table
     values = checked_draws(model.resolved, values, counts)
     place = str(asked.aside.absolute())  # for workers, too
     given = [FromTop(total, moved=(place, k)) for k, total in enumerate(values[roots].tolist())]
     return replace(drawn_rows(model, counts, measured, values), prior=prior), given
 
 
-def _closest(asked: TopOrder, parts: MeasuredParts, measured: IntArray) -> _Top:
-    """Return the top of the closest table; the counts of parts are kept."""
-    kept, roots, rng = parts.kept, asked.roots, asked.order.randomness
-    top = piece_of(asked.top.model, measured, parts.precision, np.arange(measured.size))
-    z = solve_parts(top, roots, parts.piece, kept.storing(_CLOSEST))
-    closest = ClosestPoint(top, roots, parts.piece, partial(kept.values, _CLOSEST))
-    # counts below the cut are not negative and add up to those above
-    largest = float(np.abs(z).max())
-    whole = closest.rounded(z, largest, kept.storing(RELEASED), rng.bits)
-    return np.rint(whole).astype(np.int64), None
+@dataclass(frozen=True, eq=False)
+class _Moving:
+    """All measurements, which are moved to counts that add up. Those of parts are kept."""
 
+    asked: TopOrder
+    parts: MeasuredParts
+    measured: IntArray  # Of the top.
+    workers: Workers
 
-def _best(asked: TopOrder, parts: MeasuredParts, measured: IntArray) -> _Top | None:
-    """Return the top of the table of least expected error, and the prior; None if it is not known.
+    def closest(self) -> _Top:
+        """Return the top of the closest table."""
+        parts, roots, workers = self.parts, self.asked.roots, self.workers
+        y, kept = self.measured, parts.kept
+        top = piece_of(self.asked.top.model, y, parts.precision, np.arange(y.size))
+        z = solve_parts(top, roots, parts.piece, Storing(kept, _CLOSEST), workers)
+        closest = ClosestPoint(top, roots, parts.piece, partial(kept.values, _CLOSEST))
+        # counts below the cut are not negative and add up to those above
+        largest, rng = float(np.abs(z).max()), self.asked.order.randomness
+        whole = closest.rounded(z, largest, Storing(kept, RELEASED), rng, workers)
+        return np.rint(whole).astype(np.int64), None
 
-    The counts of parts are kept.
-    """
-    model, plan = asked.top.model, asked.law.plan
-    top = evidence_about(model.mechanism, model.resolved, measured)
-    number, notify = parts.number_of_categories, asked.order.notify
-    pieces = Pieces(top, asked.roots, parts.evidence, parts.kept, number, notify)
-    try:
-        splits = fit_in_parts(pieces)
-        law = LawInParts.of(pieces, model.resolved.pinned, splits)
-        values = law.least(plan.method.loss, asked.order.randomness)
-    except REFUSED:
-        return None
-    return values, stated_prior(plan, splits.alpha, splits.spread)
+    def best(self, categories: int) -> _Top | None:
+        """Return the top of the table of least expected error, and the prior.
+
+        None if the posterior cannot be worked out. `categories` is the number of those that all
+        families of leaves have.
+        """
+        model, plan = self.asked.top.model, self.asked.law.plan
+        top, parts = evidence_about(model.mechanism, model.resolved, self.measured), self.parts
+        fetched = parts.evidence, parts.kept, categories, self.workers
+        pieces = Pieces.of(top, self.asked.roots, *fetched)
+        try:
+            splits = fit_in_parts(pieces)
+            law = LawInParts.of(pieces, model.resolved.pinned, splits)
+            values = law.least(plan.method.loss, self.asked.order.randomness)
+        except REFUSED:
+            return None
+        return values, stated_prior(plan, splits.alpha, splits.spread)
 
 
 def draw_below(
@@ -118,8 +131,8 @@ def draw_below(
         raise DataError(CHANGED)
     values = np.rint(kept.values(RELEASED, number)).astype(np.int64)
     measured[0] = given.total
-    values = checked_draws(model_of(law, tree, node).resolved, values, measured)
+    values = checked_draws(model_of(law, tree, exact=node.exact).resolved, values, measured)
     if values[0] != given.total:
         raise ReleaseError("a part does not have the released count of its node; release again.")
     # for readers the node's own count is that of the top
-    return drawn_rows(model_of(law, tree), counts[law.depth :], measured, values)
+    return drawn_rows(model_of(law, tree, exact=False), counts[law.depth :], measured, values)

@@ -20,6 +20,7 @@ from congenial.data.spelling import odd_names
 from congenial.domain.names import Names
 from congenial.domain.tree import Path as NodePath
 from congenial.domain.tree import Tree
+from congenial.domain.workers import Here, Workers
 from congenial.errors import DataError
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.plan.cut import PARTS, Cut, check_number, check_single
@@ -51,6 +52,7 @@ from congenial.releases.specification import KeyedDraws
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
+    from congenial.imaging.part_values import PartValues
     from congenial.releases.making.measured_parts import MeasuredParts
     from congenial.sum_network.joined import Outside, PartMessage
 
@@ -109,13 +111,21 @@ class RowsHere:
             for part, node, outside in zip(parts, nodes, outsides, strict=True)
         ]
 
-    def measure(self, parts: MeasuredParts) -> None:
+    def workers(self, place: Path) -> tuple[PartValues, Workers]:
+        """Return this process, and files that it reads."""
+        from congenial.imaging.part_values import PartValues
+
+        return PartValues(place), Here(self.order.notify)
+
+    def measure(self, parts: MeasuredParts, nodes: Sequence[CutNode]) -> int:
         """Count and measure one part after another."""
         from congenial.releases.making.measured_parts import MeasuredPart
 
-        counted = self._counted(parts.law.plan, parts.nodes, "measuring part")
-        for number, (part, node) in enumerate(zip(counted, parts.nodes, strict=True)):
-            parts.keep(number, MeasuredPart.of(parts.law, *part, node, self.order.randomness))
+        counted = self._counted(parts.law.plan, nodes, "measuring part")
+        return parts.keep(
+            MeasuredPart.of(parts.law, *part, node, self.order.randomness)
+            for part, node in zip(counted, nodes, strict=True)
+        )
 
     def write(
         self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]

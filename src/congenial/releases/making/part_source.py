@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from congenial.data.counts import JointSource, RowSource
 from congenial.domain.tree import Tree
+from congenial.domain.workers import Workers
 from congenial.releases.making.part_draws import DrawnRows
 from congenial.releases.making.part_law import CutNode, FromTop, PartLaw
 from congenial.releases.part_models import PartFacts, PartShape
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
+    from congenial.imaging.part_values import PartValues
     from congenial.releases.making.measured_parts import MeasuredParts
     from congenial.sum_network.joined import Outside, PartMessage
 
@@ -39,8 +42,11 @@ class PartSource(Protocol):
     ) -> list[PartMessage]:
         """Return the message of each part, below some nodes, given what is outside each."""
 
-    def measure(self, parts: MeasuredParts) -> None:
-        """Measure one part after another."""
+    def workers(self, place: Path) -> tuple[PartValues, Workers]:
+        """Return who moves the measurements of all parts, and their files in a directory."""
+
+    def measure(self, parts: MeasuredParts, nodes: Sequence[CutNode]) -> int:
+        """Measure all parts, below some nodes; return their `number_of_categories`."""
 
     def write(
         self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]

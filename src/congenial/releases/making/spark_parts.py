@@ -27,17 +27,19 @@ from congenial.data.sources import locate
 from congenial.data.staged_counts import Staging, check_summary, open_tallied
 from congenial.domain.tree import Path as NodePath
 from congenial.domain.tree import Tree
+from congenial.domain.workers import Arguments, Workers
 from congenial.durability.signals import uninterrupted
 from congenial.errors import ArgumentError, CongenialError, DataError, ReleaseError
 from congenial.plan.cut import Cut
 from congenial.plan.plan import Plan
-from congenial.randomness import derived_key, fresh_key
+from congenial.randomness import Randomness, derived_key, fresh_key, keyed
 from congenial.releases.making.drawn_files import (
     COUNTS,
     ORDERS,
     REFUSED,
     RESULTS,
     Drawing,
+    Moving,
     PartMeasuring,
     PartOrder,
     PartStep,
@@ -55,6 +57,7 @@ from congenial.releases.part_models import PartFacts, PartShape
 from congenial.types import IntArray
 
 if TYPE_CHECKING:
+    from congenial.imaging.part_values import PartValues, SteppedValues
     from congenial.releases.making.measured_parts import MeasuredParts
     from congenial.sum_network.joined import Outside, PartMessage
 
@@ -230,14 +233,19 @@ class RowsInSpark:
         step = Sending(self.stage, law, self.asked)
         return list(_read_all(step, self._done(step, orders, len(nodes), "preparing")))
 
-    def measure(self, parts: MeasuredParts) -> None:
+    def workers(self, place: Path) -> tuple[PartValues, Workers]:
+        """Return Spark's workers, and files that they read."""
+        from congenial.imaging.part_values import SteppedValues
+
+        kept = SteppedValues(place)
+        return kept, WorkersInSpark(self, kept)
+
+    def measure(self, parts: MeasuredParts, nodes: Sequence[CutNode]) -> int:
         """Measure all parts in Spark."""
         keys = self._keys()
-        orders = (PartOrder(node, self._file(node), key=next(keys)) for node in parts.nodes)
+        orders = (PartOrder(node, self._file(node), key=next(keys)) for node in nodes)
         step = PartMeasuring(self.stage, parts.law, self.order.randomness.private)
-        digests = self._done(step, orders, len(parts.nodes), "measuring")
-        for number, part in enumerate(_read_all(step, digests)):
-            parts.keep(number, part)
+        return parts.keep(_read_all(step, self._done(step, orders, len(nodes), "measuring")))
 
     def write(
         self, law: PartLaw, top: DrawnRows, nodes: Sequence[CutNode], given: Sequence[FromTop]
@@ -287,6 +295,10 @@ class RowsInSpark:
     ) -> list[str]:
         """Do a step of the work on all parts in Spark; return the digest of each result."""
         self.stage.write_orders(orders)
+        return self.done(step, parts, doing)
+
+    def done(self, step: _Reading[T], parts: int, doing: str) -> list[str]:
+        """Do a step whose orders are written."""
         self.order.notify(f"{doing} {parts:,} parts in Spark")
         version = __version__
 
@@ -298,6 +310,33 @@ class RowsInSpark:
         numbers = self.spark.range(0, parts, 1, parts)
         found = _tried(lambda: numbers.mapInArrow(task, _DONE).toArrow(), "draw the parts")
         return committed(found.to_pylist(), self.stage.attempts(step.name), parts)
+
+
+@dataclass(eq=False)
+class WorkersInSpark:
+    """Spark's workers on the measurements of parts, see `domain.workers`."""
+
+    rows: RowsInSpark
+    kept: SteppedValues
+    steps: int = 0  # How many were done.
+
+    def run(self, doing: str, step: Callable[..., T], given: Arguments) -> list[T]:
+        """Do a step for each part that it is given, in Spark."""
+        if not given:
+            return []
+        self.steps += 1
+        stage, name = self.rows.stage, f"moved-{self.steps}"
+        self.kept.begin(name)
+        stage.write_arguments(given)
+        moving = Moving(stage, name, step, self.kept)
+        found = list(_read_all(moving, self.rows.done(moving, len(given), doing)))
+        self.kept.end()
+        stage.forget(name)
+        return found
+
+    def source(self, rng: Randomness) -> Randomness:
+        """Return words from a new key, so that a step that is repeated has the same words."""
+        return keyed(fresh_key(rng), private=rng.private)
 
 
 def _read_all(step: _Reading[T], digests: Sequence[str]) -> Iterator[T]:
