@@ -1,9 +1,10 @@
 """Release made-up counts in Spark, some millions after others, and draw what each size costs.
 
-The record of the runs is docs/benchmarks-spark.json. From it come the plot and a section of the
-page about Spark: the table, and the time on many workers by the measured slopes. Needs Java and
-`make spark`, and some 15 GB of disk for each 10^8 counts. Usage: python -m benchmarks.spark_growth
-1 10 100; without a number, it draws and writes what the record says.
+The records of the runs are docs/benchmarks-spark.json, and one more for the posterior. From each
+comes a section of the page about Spark: the table, and the time on many workers by the measured
+slopes; the plot is of TopDown. Needs Java and `make spark`, and some 15 GB of disk for each 10^8
+counts. Usage: python -m benchmarks.spark_growth 1 10 100; without a number, it draws and writes
+what the record says.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from benchmarks.rows.pipeline import TOPDOWN
 from benchmarks.spark_release import ON_TWO_CORES, adopt, cost_of
 from congenial.cli.loading import compile_once
 
-RECORD = ROOT / "docs" / "benchmarks-spark.json"
+RECORDS = {
+    "topdown": ROOT / "docs" / "benchmarks-spark.json",
+    "posterior": ROOT / "docs" / "benchmarks-spark-posterior.json",
+}
 PLOT = ROOT / "docs" / "benchmarks-spark"
 PAGE = ROOT / "docs" / "how-to" / "spark.md"
-BEGIN, END = "<!-- written by benchmarks.spark_growth -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- written by benchmarks.spark_growth: {} -->\n", "<!-- end -->\n"
 # Counts of the lowest level in a part, and parts of a million counts.
 PART, PARTS = 500_000, 2
 KINDS = ("driver", "java", "worker")
@@ -89,13 +93,14 @@ def slope_of(runs: Sequence[Run]) -> Slope:
     return Slope(driver, java + worker, begin)
 
 
-def measured(millions: int) -> Run:
+def measured(millions: int, method: str) -> Run:
     """Release some millions of counts in Spark on this machine, and check the sums."""
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         with duckdb.connect(config={"memory_limit": "4GB"}) as connection:
             write_rows(connection, place, millions * PARTS, PART)
-            (place / "plan.toml").write_text(TOPDOWN.replace("rows.parquet", "rows-*.parquet"))
+            plan = TOPDOWN.replace("rows.parquet", "rows-*.parquet").replace("topdown", method)
+            (place / "plan.toml").write_text(plan)
             command = [sys.executable, "-m", "congenial.cli", "release", str(place / "plan.toml")]
             command += ["--parts", "county", "--on", "spark", "--quiet", "--out"]
             clock, use = cost_of([*command, str(place / "out")], ON_TWO_CORES)
@@ -105,14 +110,14 @@ def measured(millions: int) -> Run:
     return Run(millions * PARTS * PART, round(clock, 1), seconds, megabytes, wrong)
 
 
-def read(path: Path = RECORD) -> Record:
+def read(path: Path = RECORDS["topdown"]) -> Record:
     """Read a record."""
     found = json.loads(path.read_text(encoding="utf-8"))
     runs = tuple(Run(**run) for run in found.pop("runs"))
     return Record(**found, runs=runs)
 
 
-def write(record: Record, path: Path = RECORD) -> None:
+def write(record: Record, path: Path) -> None:
     """Write a record."""
     path.write_text(json.dumps(asdict(record), indent=1) + "\n", encoding="utf-8")
 
@@ -160,11 +165,12 @@ def section(record: Record) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def with_section(page: str, text: str) -> str:
-    """Return a page with a text between the two marks."""
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+def with_section(page: str, text: str, method: str = "topdown") -> str:
+    """Return a page with a text between the two marks of a method."""
+    begin = BEGIN.format(method)
+    before, rest = page.split(begin)
+    _, after = rest.split(END, maxsplit=1)
+    return f"{before}{begin}\n{text}\n{END}{after}"
 
 
 def draw(record: Record, stem: Path = PLOT) -> list[Path]:
@@ -202,28 +208,34 @@ def draw(record: Record, stem: Path = PLOT) -> list[Path]:
 
 @click.command(help="Release so many MILLIONS of counts in Spark, and draw what each size costs.")
 @click.argument("millions", type=click.IntRange(min=1), nargs=-1)
-def main(millions: tuple[int, ...]) -> None:
+@click.option("--method", type=click.Choice(tuple(RECORDS)), default="topdown")
+def main(millions: tuple[int, ...], method: str) -> None:
     """Measure the sizes, if any, and show what the record says."""
     adopt()
     names = ("processor", "cores", "memory", "system", "Python", "congenial")
     runs = list[Run]()
     if millions:
-        compile_once("topdown", quiet=False)  # else the first size would have it in it
+        compile_once(method, quiet=False)  # else the first size would have it in it
     for size in millions:
-        runs.append(measured(size))
+        runs.append(measured(size, method))
         click.echo(f"{runs[-1]}", err=True)
         machine = {name: described()[name] for name in names}
         machine["PySpark"] = metadata.version("pyspark")
         done = (str(run.counts // (PARTS * PART)) for run in runs)
-        command = " ".join(["python -m benchmarks.spark_growth", *done])
+        chosen = [] if method == "topdown" else ["--method", method]
+        command = " ".join(["python -m benchmarks.spark_growth", *done, *chosen])
         # a run that is stopped keeps the sizes before
-        write(Record(machine, f"{datetime.now(UTC):%Y-%m-%d}", command, tuple(runs)))
-    record = read()
+        write(
+            Record(machine, f"{datetime.now(UTC):%Y-%m-%d}", command, tuple(runs)), RECORDS[method]
+        )
+    record = read(RECORDS[method])
     if len(record.runs) < 2:
         raise click.UsageError("a slope needs two sizes; give two.")
     text = section(record)
-    PAGE.write_text(with_section(PAGE.read_text(encoding="utf-8"), text), encoding="utf-8")
-    draw(record)
+    page = PAGE.read_text(encoding="utf-8")
+    PAGE.write_text(with_section(page, text, method), encoding="utf-8")
+    if method == "topdown":
+        draw(record)
     click.echo(text)
 
 

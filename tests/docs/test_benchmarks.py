@@ -276,8 +276,10 @@ def test_the_slope_of_spark_is_that_of_the_two_largest_sizes(tmp_path):
     ]
 
 
-def test_the_page_about_spark_has_the_numbers_of_its_record():
-    found, page = spark_growth.read(), spark_growth.PAGE.read_text(encoding="utf-8")
-    assert spark_growth.with_section(page, spark_growth.section(found)) == page
-    assert spark_growth.with_section(page, "other numbers") != page
+@pytest.mark.parametrize("method", spark_growth.RECORDS)
+def test_the_page_about_spark_has_the_numbers_of_its_records(method):
+    found = spark_growth.read(spark_growth.RECORDS[method])
+    page = spark_growth.PAGE.read_text(encoding="utf-8")
+    assert spark_growth.with_section(page, spark_growth.section(found), method) == page
+    assert spark_growth.with_section(page, "other numbers", method) != page
     assert [run.wrong for run in found.runs] == [0] * len(found.runs)
