@@ -33,6 +33,18 @@ class WholeNumber(click.IntRange):
         return super().convert(value, param, ctx)
 
 
+class PartWorkers(click.ParamType[str | int]):
+    """Who works on the parts of a release: 'spark', or a number of processes."""
+
+    name = "spark|NUMBER"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | int:
+        """Read a word or a number."""
+        return "spark" if value == "spark" else WholeNumber(min=1).convert(value, param, ctx)
+
+
 NEIGHBOURS = ("substitute", "add-remove")
 METHODS = ("conditioning", "imaging", "topdown", "posterior")
 PATH = click.Path(path_type=Path)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.errors import DataError, NumericalError
+from congenial.errors import ArgumentError, DataError, NumericalError, PlanError
 from congenial.imaging.following import follows
 from congenial.imaging.noisy import precision
 from congenial.imaging.update import Imaged
@@ -66,6 +66,38 @@ def test_random_releases_have_the_claims_of_those_at_once_and_their_closest_coun
     costs = [np.abs(rounded - closest).sum() for rounded in (values, at_once)]
     assert abs(costs[0] - costs[1]) < 1e-4
     assert np.abs(values - y).sum() > 0
+
+
+@pytest.mark.parametrize("name", ["imaging", "posterior"])
+def test_two_processes_move_the_counts_that_one_moves(name, tmp_path):
+    make_city(tmp_path, method=f'name = "{name}"', release=PUBLISH)
+    steps = []
+    given = {"simulate": 4, "parts": "borough"}
+    make(tmp_path, "one", **given)
+    make(tmp_path, "two", **given, on=2, notify=steps.append)
+    assert "moving parts: 3 of 3" in steps
+    measured = [
+        numbers(tmp_path / out, "measurement", files.MEASUREMENTS_CSV) for out in ("one", "two")
+    ]
+    assert np.array_equal(*measured)
+    stated = [stated_in(tmp_path / out) for out in ("one", "two")]
+    assert stated[0] == stated[1]
+    for out in ("one", "two"):
+        assert [check for check in verify(tmp_path / out) if not check.passed] == []
+        # both follow from the measurements; they may differ in ties
+        assert verify(tmp_path / out, parts="borough") == verify(tmp_path / out)
+
+
+def test_processes_that_have_nothing_to_do_are_refused(tmp_path):
+    make_city(tmp_path, **MEASURED)
+    with pytest.raises(ArgumentError, match="give `parts` a level of the plan, too"):
+        make(tmp_path, on=2)
+    with pytest.raises(ArgumentError, match="on is 0; give a number of processes from 1 to"):
+        make(tmp_path, parts="borough", on=0)
+    make_city(tmp_path, **MEASURED | {"method": 'name = "topdown"'})
+    with pytest.raises(PlanError, match="'topdown', whose parts are drawn one after another"):
+        make(tmp_path, parts="borough", on=2)
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_noise_of_parts_has_the_law_of_the_plan(tmp_path):

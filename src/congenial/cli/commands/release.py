@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from congenial.cli.answer import Answer, Command, plain
-from congenial.cli.arguments import PATH, PLAN, WholeNumber
+from congenial.cli.arguments import PATH, PLAN, PartWorkers, WholeNumber
 from congenial.cli.loading import compile_once, load, progress
 from congenial.durability.signals import uninterrupted
 
@@ -39,8 +39,9 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--on",
-    type=click.Choice(["spark"]),
-    help="Count and draw the parts on the workers of Spark; needs --parts and Parquet files.",
+    type=PartWorkers(),
+    help="Who works on the parts: 'spark' counts and draws them, from Parquet files; a number of "
+    "processes of this machine moves noisy counts, by imaging or the posterior. Needs --parts.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a release that is already there.")
 @click.option("--quiet", is_flag=True, help="Print errors only.")
@@ -50,7 +51,7 @@ def command(
     simulate: int | None,
     with_truth: bool,
     parts: str | None,
-    on: str | None,
+    on: str | int | None,
     overwrite: bool,
     quiet: bool,
 ) -> Answer:
@@ -60,7 +61,7 @@ def command(
     release of the same rows costs epsilon again.
     """
     if on is not None and parts is None:
-        raise click.UsageError("Spark draws releases in parts only; give --parts LEVEL.")
+        raise click.UsageError("--on says who works on the parts of a release; give --parts LEVEL.")
     read = load(plan, rows=True)
     compile_once(read.method.name, quiet=quiet)
     with uninterrupted():
@@ -93,10 +94,10 @@ def command(
     return Answer(result, "\n".join(_summary(made)), notes=notes)
 
 
-def session_of(on: str | None) -> AbstractContextManager[object | None]:
-    """Return the session to draw on, started only if it is asked for."""
-    if on is None:
-        return nullcontext()
+def session_of(on: str | int | None) -> AbstractContextManager[object | None]:
+    """Return the session to draw on, started only if asked for, or the number of processes."""
+    if on != "spark":
+        return nullcontext(on)
     from congenial.cli.spark_session import spark_session
 
     return spark_session()

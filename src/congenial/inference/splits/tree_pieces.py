@@ -132,9 +132,9 @@ class PartsBelow:
     held: _Held = field(default_factory=_Held)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Go to another process without what is held in memory."""
+        """Go to another process, which does one step and keeps nothing in memory."""
         known = self.fetch, self.store, self.depth, self.categories, self.of_roots
-        return PartsBelow, known
+        return PartsBelow, (*known, _Held(nodes=_NODES))
 
     def evidence(self, number: int) -> Evidence:
         """Return the evidence about a part."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +18,7 @@ from congenial.accounting.mechanism import Certified, Measuring
 from congenial.data.counts import JointSource, RowSource, open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
+from congenial.domain.workers import Here, Workers
 from congenial.errors import ArgumentError, LedgerError, ReleaseError
 from congenial.imaging.top_down import TopDown
 from congenial.invariants.feasibility.feasible import check_pinned
@@ -24,6 +26,7 @@ from congenial.invariants.resolved import checked_draws
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.records import Debit, dataset_of
 from congenial.plan.cut import cut_at
+from congenial.plan.fields import refuse
 from congenial.plan.plan import Plan, checked_plan
 from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
@@ -117,10 +120,11 @@ def release(
         itself, so that memory holds one such part, or some small ones, at a time. The release has
         the same law, guarantee and files. For nonnegative counts; a conditioned table then has no
         intervals.
-    on : pyspark.sql.SparkSession, optional
+    on : pyspark.sql.SparkSession or int, optional
         Count and draw the parts on the workers of this session. The rows are a `frame` of Spark, or
         Parquet files. All workers see the parent of `out` and the plan's files, and have this
-        version of congenial.
+        version of congenial. Or a number of processes of this machine that move the noisy counts of
+        parts, by imaging and by the posterior; each holds one part in memory.
     notify : callable, optional
         Called with the name of each step as it begins.
 
@@ -161,15 +165,19 @@ def release(
     simulation = None if simulate is None else Simulation(int(simulate), with_truth)
     say, base, out = notify or (lambda _: None), Path(base), Path(out)
     if on is not None and parts is None:
-        raise ArgumentError("Spark draws releases in parts only; give `parts` a level of the plan.")
+        raise ArgumentError(
+            "`on` says who works on the parts of a release; give `parts` a level of the plan, too."
+        )
     cut = None if parts is None else cut_at(plan, parts)
     ledger = _ledger(plan, base) if simulation is None else None
-    with write_aside(out, overwrite) as place:
+    with _workers(on, plan, say) as workers, write_aside(out, overwrite) as place:
         reserved = partial(_debit, ledger, base, out)
-        order = Order(place, base, frame, randomness, simulation, with_truth, reserved, say)
+        order = Order(
+            place, base, frame, randomness, simulation, with_truth, reserved, say, workers
+        )
         if cut is None:
             written = _write_at_once(plan, order)
-        elif on is None:
+        elif on is None or isinstance(on, int):
             written = write_parts(cut, order, RowsHere(cut, order))
         else:
             with rows_in_spark(cut, order, on) as rows:
@@ -179,6 +187,21 @@ def release(
     made, debit = written.certificate, written.debit
     settled, odd = _settled(ledger, debit), written.odd_names
     return ReleaseResult(out, written.nodes, made, debit, settled=settled, odd_names=odd)
+
+
+def _workers(on: object | None, plan: Plan, notify: Notify) -> AbstractContextManager[Workers]:
+    """Return the processes that work on parts; refuse some that have nothing to do."""
+    if not isinstance(on, int):
+        return nullcontext(Here(notify))
+    if plan.method.name not in ("imaging", "posterior"):
+        refuse(
+            "method.name",
+            f"is {plan.method.name!r}, whose parts are drawn one after another",
+            "leave `on` out, or give 'imaging' or 'posterior'",
+        )
+    from congenial.domain.processes import started
+
+    return started(on, notify)
 
 
 def _write_at_once(plan: Plan, order: Order) -> Written:

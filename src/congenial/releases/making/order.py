@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from congenial.accounting.guarantee import Guarantee
+from congenial.domain.workers import HERE, Workers
 from congenial.ledger.records import Debit
 from congenial.randomness import Randomness
 from congenial.releases.certificate import Certificate
@@ -27,6 +28,7 @@ class Order:
     # Debits the release; called once all is known that can be refused before any noise is drawn.
     reserve: Callable[[Model, Guarantee], Debit | None]
     notify: Callable[[str], None]  # Called with the name of each step as it begins.
+    workers: Workers = HERE  # They move the measurements of parts.
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from congenial.data.spelling import odd_names
 from congenial.domain.names import Names
 from congenial.domain.tree import Path as NodePath
 from congenial.domain.tree import Tree
-from congenial.domain.workers import Here, Workers
+from congenial.domain.workers import Workers
 from congenial.errors import DataError
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.plan.cut import PARTS, Cut, check_number, check_single
@@ -112,10 +112,10 @@ class RowsHere:
         ]
 
     def workers(self, place: Path) -> tuple[PartValues, Workers]:
-        """Return this process, and files that it reads."""
+        """Return the workers of the order, and files that they read."""
         from congenial.imaging.part_values import PartValues
 
-        return PartValues(place), Here(self.order.notify)
+        return PartValues(place), self.order.workers
 
     def measure(self, parts: MeasuredParts, nodes: Sequence[CutNode]) -> int:
         """Count and measure one part after another."""
