@@ -60,16 +60,18 @@ def draw_top(asked: TopOrder) -> tuple[DrawnRows, list[FromTop]]:
     below = Additive(find_law(law.plan.privacy.noise)(np.array(law.scale)), len(law.scale))
     most = max(float(precision(each).max()) for each in (model.mechanism, below))
     exact = np.array([node.exact for node in asked.top.nodes])
-    kept, workers = asked.top.source.workers(asked.aside.absolute())
+    place = asked.aside.absolute()  # for workers elsewhere, too
+    kept, workers = asked.top.source.workers(place)
     parts = MeasuredParts(law, exact, most, kept)
-    names = asked.top.source.measure(parts, asked.top.nodes)
+    categories = asked.top.source.measure(parts, asked.top.nodes)
     measured = np.asarray(image_of(model).measure(counts, rng=rng), dtype=np.int64)
     moving = _Moving(asked, parts, measured, workers)
-    table = moving.best(names) if law.plan.method.name == "posterior" else None
+    table = moving.best(categories) if law.plan.method.name == "posterior" else None
     values, prior = moving.closest() if table is None else table
     values = checked_draws(model.resolved, values, counts)
-    place = str(asked.aside.absolute())  # for workers, too
-    given = [FromTop(total, moved=(place, k)) for k, total in enumerate(values[roots].tolist())]
+    given = [
+        FromTop(total, moved=(str(place), k)) for k, total in enumerate(values[roots].tolist())
+    ]
     return replace(drawn_rows(model, counts, measured, values), prior=prior), given
 
 
