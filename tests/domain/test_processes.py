@@ -24,6 +24,10 @@ def work(number):
     time.sleep(600)
 
 import os
+import signal
+
+# a shell that starts tests in the background has them ignore interrupts
+signal.signal(signal.SIGINT, signal.default_int_handler)
 {guard}
     with started(2, print) as processes:
         processes.run("waiting for", work, {{0: (), 1: ()}})
@@ -104,11 +108,13 @@ def test_processes_end_with_the_one_that_started_them(tmp_path, how):
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
-        workers = [int(running.stdout.readline()) for _ in range(2)]
-        assert all(map(runs, workers))
-        running.send_signal(how)
-        end = time.monotonic() + 30
-        while any(map(runs, workers)):
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        running.kill()
+        try:
+            workers = [int(running.stdout.readline()) for _ in range(2)]
+            assert all(map(runs, workers))
+            running.send_signal(how)
+            end = time.monotonic() + 30
+            while any(map(runs, workers)):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        finally:
+            running.kill()
