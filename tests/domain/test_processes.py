@@ -68,6 +68,23 @@ def test_parts_keep_their_order_and_two_processes_work():
             processes.run("moving", refused, {4: ()})
 
 
+def late(number, place):
+    """Fail at once, or write a file later."""
+    if number == 0:
+        raise UnsupportedError("the first part takes too long")
+    time.sleep(1.0)
+    (place / str(number)).touch()
+
+
+def test_nobody_works_on_after_an_error(tmp_path):
+    with started(2, print) as processes:
+        with pytest.raises(UnsupportedError, match="the first part"):
+            processes.run("moving", late, dict.fromkeys(range(20), (tmp_path,)))
+        found = len(list(tmp_path.iterdir()))
+        time.sleep(1.5)
+        assert len(list(tmp_path.iterdir())) == found < 19
+
+
 def test_a_process_that_ends_is_told():
     with (
         started(2, print) as processes,

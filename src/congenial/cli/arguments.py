@@ -42,7 +42,17 @@ class PartWorkers(click.ParamType[str | int]):
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> str | int:
         """Read a word or a number."""
-        return "spark" if value == "spark" else WholeNumber(min=1).convert(value, param, ctx)
+        if value == "spark":
+            return "spark"
+        try:
+            return WholeNumber(min=1).convert(value, param, ctx)
+        except click.BadParameter:
+            pass  # outside the handler, whose error does not name Spark
+        raise click.BadParameter(
+            f"{value!r} works on no parts; give 'spark' or a number of processes from 1.",
+            ctx,
+            param,
+        )
 
 
 NEIGHBOURS = ("substitute", "add-remove")

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any
 
 from congenial.domain.workers import Arguments, Result
-from congenial.errors import ArgumentError, ReleaseError
+from congenial.errors import ArgumentError, CongenialError, ReleaseError
 from congenial.randomness import Randomness, fresh_key, keyed
 
 # Most processes.
@@ -35,16 +35,21 @@ class Processes:
 
     def run(self, doing: str, step: Callable[..., Result], given: Arguments) -> list[Result]:
         """Do a step for runs of parts beside each other."""
-        size, done = -(-len(given) // (_RUNS * self.number)), 0
+        size = -(-len(given) // (_RUNS * self.number))
         runs = [list(given.items())[k : k + size] for k in range(0, len(given), size or 1)]
-        out = list[Result]()
+        out, begun = list[Result](), [self.pool.submit(_several, step, run) for run in runs]
         try:
-            for found in self.pool.map(_several, [step] * len(runs), runs):
-                out += found
-                done += len(found)
-                self.notify(f"{doing} parts: {done:,} of {len(given):,}")
+            for one in begun:
+                out += one.result()
+                self.notify(f"{doing} parts: {len(out):,} of {len(given):,}")
         except BrokenProcessPool:
             pass  # outside the handler, whose error says nothing more
+        except (CongenialError, MemoryError):
+            # another way may be tried with the same files, to which none of these may write then
+            for one in begun:
+                one.cancel()
+            wait(begun)
+            raise
         else:
             return out
         raise ReleaseError(

@@ -83,9 +83,10 @@ class TreePiece:
 
 Fetch = Callable[[int], TreePiece]
 Store = Callable[[TreePiece, FloatArray], None]
-# Solves and stores a part with its total fixed, given one more argument; returns its values and,
-# in L2, its line.
-Solve = Callable[[TreePiece, Task, Any], tuple[FloatArray, tuple[float, float]]]
+# Values of a part and, in L2, its line.
+_Values = tuple[FloatArray, tuple[float, float]]
+# Solves and stores a part with its total fixed, given one more argument.
+Solve = Callable[[TreePiece, Task, Any], _Values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +189,7 @@ def solve_parts(
         kept, last = None, np.inf
         for _ in range(_MOST_ROUNDS):
             size = max(joined.task.size, float(np.abs(z).max()))
-            solve, sizes = partial(_solve, parts, _Squares(store)), [size] * roots.size
+            solve, sizes = partial(_solve, parts, partial(_squares, store)), [size] * roots.size
             lines, checks = _solved(joined, z, parts, solve, sizes, workers)
             worst, largest = checks.max(axis=0)
             off = float(worst / largest)
@@ -241,7 +242,7 @@ def round_parts(
     joined = _join(top, roots[parts.free], parts.messages(workers))
     z = _curved(joined, parts, workers, rng.bits(joined.task.y.size))
     sources = [workers.source(rng) for _ in range(roots.size)]
-    solve = partial(_solve, parts, _Changes(store))
+    solve = partial(_solve, parts, partial(_changes, store))
     _, checks = _solved(joined, z, parts, solve, sources, workers)
     off = float((checks[:, 0] / checks[:, 1]).max())
     if not off <= TOLERANCE:
@@ -249,36 +250,22 @@ def round_parts(
     return joined.task.released(z)
 
 
-@dataclass(frozen=True, eq=False)
-class _Squares:
-    """Solves and stores a part in L2; `largest` is the largest number of the top."""
-
-    store: Store
-
-    def __call__(
-        self, part: TreePiece, task: Task, largest: float
-    ) -> tuple[FloatArray, tuple[float, float]]:
-        z = solve_l2(task)
-        self.store(part, task.released(z))
-        # the total is a rounded number of the top, so that values at a bound may miss it by as much
-        slack = SETTLED * max(largest, task.size, float(np.abs(z).max()))
-        at_lo, at_hi = z <= task.lo + slack, z >= task.hi - slack
-        return z, _refined(task, np.where(at_lo, task.lo, np.where(at_hi, task.hi, z)))
+def _squares(store: Store, part: TreePiece, task: Task, largest: float) -> _Values:
+    """Solve and store a part in L2; `largest` is the largest number of the top."""
+    z = solve_l2(task)
+    store(part, task.released(z))
+    # the total is a rounded number of the top, so that values at a bound may miss it by as much
+    slack = SETTLED * max(largest, task.size, float(np.abs(z).max()))
+    at_lo, at_hi = z <= task.lo + slack, z >= task.hi - slack
+    return z, _refined(task, np.where(at_lo, task.lo, np.where(at_hi, task.hi, z)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Changes:
-    """Rounds and stores a part."""
-
-    store: Store
-
-    def __call__(
-        self, part: TreePiece, task: Task, rng: Randomness
-    ) -> tuple[FloatArray, tuple[float, float]]:
-        costs = changes(task.y, task.weight)
-        z = least_cost(task, costs, task.prefer, rng.bits(task.y.size))
-        self.store(part, task.released(z))
-        return z, (0.0, 0.0)
+def _changes(store: Store, part: TreePiece, task: Task, rng: Randomness) -> _Values:
+    """Round and store a part."""
+    costs = changes(task.y, task.weight)
+    z = least_cost(task, costs, task.prefer, rng.bits(task.y.size))
+    store(part, task.released(z))
+    return z, (0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
