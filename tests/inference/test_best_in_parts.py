@@ -83,7 +83,10 @@ def test_workers_elsewhere_who_repeat_each_step_give_the_same_table(seed, tmp_pa
             found.append((splits.alpha.tolist(), splits.spread.tolist(), sum(errors)))
         # ties are broken by other words
         assert found[0][:2] == found[1][:2]
-        assert found[0][2] == pytest.approx(found[1][2], rel=1e-9, abs=1e-9 + 1e-6 * (loss == "l2"))
+        # means nearer than the grid are rounded as ties
+        grid = tie_grid(np.array([max(table.max() for table in tables)]))
+        near = 2.0 * grid * len(evidence.tree) if loss == "l2" else 0.0
+        assert found[0][2] == pytest.approx(found[1][2], rel=1e-9, abs=1e-9 + near)
         assert {"working out", "moving", "comparing"} & pieces.workers.seen
         assert all("." not in path.name for path in place.iterdir())
 
