@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 # Largest entry at an end of a window, relative to all entries, if the law lies nearly within it.
 _EDGE = 1e-4
+# Deviations beyond a window within which a law may lie, and least variance of its normal stand-in.
+_LONGER, _NARROW = 40.0, 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +72,26 @@ class PartMessage:
     def weighed(self, weight: Unary, tilt: float) -> tuple[float, float] | None:
         """Return mean and variance of the message times one tilted weight.
 
-        None if the window may lack some of that law.
+        If the window may lack some of that law, the message is taken as normal beyond it. None if
+        the law lies too far from the window.
         """
-        y = np.arange(self.lo, self.hi + 1, dtype=np.float64)
+        found = self._weighed(self.lo, self._log(), weight, tilt)
+        if found is None:
+            found = self._weighed(*self._extended(), weight, tilt)
+        return found
+
+    def _log(self) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return elementwise.log(self.table)
+
+    def _weighed(
+        self, lo: int, message: FloatArray, weight: Unary, tilt: float
+    ) -> tuple[float, float] | None:
+        """Return the moments, given logarithms of the message from `lo` on; None if these lack."""
+        y = np.arange(lo, lo + message.size, dtype=np.float64)
         (kind,), (center,), (inverse,) = weight.kind, weight.center, weight.inverse
         size = np.abs(y - center)
-        with np.errstate(divide="ignore"):
-            log = elementwise.log(self.table) + tilt * y
+        log = message + tilt * y
         if kind != laws.FLAT:
             log -= inverse * (size**2 if kind == laws.GAUSSIAN else size)
         log[(y < weight.lo[0]) | (y > weight.hi[0])] = -np.inf
@@ -83,12 +99,26 @@ class PartMessage:
             return None
         law = elementwise.exp(log - log.max())
         _, _, least, most, *_ = self.place
-        open_below, open_above = self.lo > least, self.hi < most
+        open_below, open_above = lo > least, y[-1] < most
         if max(law[0] * open_below, law[-1] * open_above) > _EDGE:
             return None
         law /= law.sum()
         mean = elementwise.dot(law, y)
         return mean, elementwise.dot(law, (y - mean) ** 2)
+
+    def _extended(self) -> tuple[int, FloatArray]:
+        """Return where a longer window begins, and logarithms, beyond the table normal ones."""
+        mean, variance, least, most, *_ = self.place.tolist()
+        away = _LONGER * math.sqrt(variance) + 1.0
+        lo, hi = math.ceil(max(self.lo - away, least)), math.floor(min(self.hi + away, most))
+        log = self._log()
+        below = np.arange(lo, self.lo, dtype=np.float64)
+        above = np.arange(self.hi + 1, hi + 1, dtype=np.float64)
+        ends = [
+            log[end] - ((y - mean) ** 2 - (at - mean) ** 2) / (2.0 * max(variance, _NARROW))
+            for y, at, end in ((below, self.lo, 0), (above, self.hi, -1))
+        ]
+        return lo, np.concatenate((ends[0], log, ends[1]))
 
 
 @dataclass(frozen=True, eq=False)

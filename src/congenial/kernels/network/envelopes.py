@@ -172,21 +172,24 @@ def _bound_product(c, classes, windows, table, factor, tails):
             continue
         # the first one is about that of the table, which may have a jump at its end
         end_ratio = _end_ratio(table, offset[c], n, step)
-        bends = np.empty(len(_TRIED))
+        bends = np.empty(len(_TRIED) + 2)
         for t in range(len(_TRIED)):
             ratio = max(last, end_ratio)
             if last < 1.0 and (t > 0 or ratio >= 1.0):
                 ratio = elementary.power(max(last, _LEAST), _TRIED[t])
             bends[t] = elementary.log(max(ratio, _LEAST))
-        tops = np.full(len(_TRIED), elementary.log(table[offset[c] + (n - 1 if side == 1 else 0)]))
+        # one part may be flat for long, while the other one's tail falls
+        bends[-2] = elementary.log(max(tails[a, i + 1], last, _LEAST))
+        bends[-1] = elementary.log(max(tails[b, j + 1], last, _LEAST))
+        tops = np.full(bends.size, elementary.log(table[offset[c] + (n - 1 if side == 1 else 0)]))
         for k in range(1, most + 2):
             x = end + step * k
             log = _log_value(a, x, windows, table, tails) - elementary.log(factor[c])
             log += _log_value(b, s * x, windows, table, tails)
-            for t in range(len(_TRIED)):
+            for t in range(bends.size):
                 tops[t] = max(tops[t], log - k * bends[t])
         best, lowest = 0, np.inf
-        for t in range(len(_TRIED)):
+        for t in range(bends.size):
             ratio = elementary.exp(bends[t])
             mass = tops[t] + bends[t] - elementary.log(1.0 - ratio) if ratio < 1.0 else np.inf
             if mass < lowest:

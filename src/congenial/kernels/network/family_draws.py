@@ -5,8 +5,9 @@ rest of the sum, and is accepted with its own weight over its table's largest en
 sqrt(members) attempts are needed.
 
 Leaves (`family_sums`): their lifts are drawn independently, and accepted with the negative binomial
-weight of the rest over the largest such weight. Two attempts do, nearly always. A uniform
-composition then splits the rest among all leaves (`compositions`).
+weight of the rest over the largest such weight. Two attempts do, nearly always; after many, another
+tilt brings proposals near the sum. A uniform composition then splits the rest among all leaves
+(`compositions`).
 
 An attempt reads a number of words that does not depend on the words. Where fewer are left, the
 caller goes on with other words, so that the law does not depend on how many it brings. Proposals
@@ -21,7 +22,7 @@ import math
 
 import numpy as np
 
-from congenial.kernels.network.family_sums import LARGEST_TAIL, fill_powers
+from congenial.kernels.network.family_sums import LARGEST_TAIL, fill_powers, moments_of_family
 from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.doubled import doubled_exp, two_product, two_sum
@@ -41,6 +42,9 @@ _WHOLE, _WHOLE_LIFTS = 2.0**62 * (1.0 - 2.0**-29), 2.0**40
 _FAR, _WELL = 700.0, 1e-6
 # Largest exponent of a tilt of proposals, and most tilts that are tried for one sum.
 MOST_NATS, _TURNS = 32.0, 6
+# Failed attempts of a family of leaves after which its proposals are tilted towards the sum, most
+# steps to that tilt, and its distance from that of the family at most, in nats.
+FAILED, _STEPS, _FARTHEST = 64, 60, 64.0
 # The largest probability with which an attempt of leaves is accepted, see `_try_leaves`.
 _UNIT, BELOW_ONE = 2.0**-53, 1.0 - 2.0**-40
 # Factor that makes up for rounding errors, so that a weight is rounded up.
@@ -171,7 +175,8 @@ def draw(
     draw whose doubt is infinite is left as it is.
 
     `state` is updated: [0] families that are done, [1] draws that are done in the next one, [2]
-    what the next draw waits for, see above, [3] families whose owners, in no sum, have been drawn.
+    what the next draw waits for, see above, [3] families whose owners, in no sum, have been drawn,
+    [4] failed attempts of leaves in the next draw.
     turned[0] is the tilt of proposals. If an attempt or a root is undecided, its words are the next
     ones.
     """
@@ -200,7 +205,7 @@ def draw(
                 state[2] = CLEAR
                 used += 1
             state[1], state[3] = 0, at + 1
-        law = 1.0, True, 0, 0, np.int64(0)
+        law = 1.0, True, 0, 0, np.int64(0), 0.0
         of_all = tables, member, begin, stop
         last, most, need, tilt = -1, np.int64(0), 0, 0.0
         edge = mean = variance = 0.0
@@ -210,11 +215,10 @@ def draw(
             if lifts[0].size < widest + 2:
                 room = 2 * widest + 2
                 lifts = np.empty(room), np.empty(room, dtype=np.int64), np.empty(room)
-            unit, top = 1.0, True
-            if need > 1:
-                unit, top = cumulate_lifts(leaves[4][f], leaves[5][f], widest, *lifts)
-            mode = mode_of(stop - begin, leaves[4][f], leaves[5][f])
-            law = unit, top, need, highest, mode
+            if state[4] < FAILED:
+                turned[0] = leaves[5][f]
+            proposed = f, stop - begin, need, widest, highest, leaves, lifts
+            law = _tilted_leaves(*proposed, turned[0])
         else:
             room = 0
             for j in range(begin, stop):
@@ -293,6 +297,15 @@ def draw(
                 answer = CLEAR
                 if done:
                     break
+                state[4] += of_leaves[f]
+                if state[4] == FAILED and of_leaves[f]:
+                    whole = float((values[v, r] if v >= 0 else np.int64(0)) - leaves[3][f])
+                    turned[0] = _towards(f, stop - begin, leaves, whole)
+                    law = _tilted_leaves(*proposed, turned[0])
+            if state[4] >= FAILED:
+                turned[0] = leaves[5][f]
+                law = _tilted_leaves(*proposed, turned[0])
+            state[4] = 0
             if lifted:
                 for j in range(begin, stop):
                     if lone[member[j]]:
@@ -314,6 +327,30 @@ def _lifted(f, leaves):
     return lifted + 1 if lifted else 0, widest, highest
 
 
+@njit(inner=True)
+def _tilted_leaves(f, size, need, widest, highest, leaves, lifts, tilt):
+    """Fill the lifts of a family with a tilt; return what `_try_leaves` takes as its law."""
+    unit, top = 1.0, True
+    if need > 1:
+        unit, top = cumulate_lifts(leaves[4][f], tilt, widest, *lifts)
+    return unit, top, need, highest, mode_of(size, leaves[4][f], tilt), tilt
+
+
+@njit(inner=True)
+def _towards(f, size, leaves, whole):
+    """Return a tilt at which the mean of a family's sum above its least value is about `whole`."""
+    begins, gaps, counts, _, inverse, own = leaves
+    law = gaps, counts, begins[f], begins[f + 1], size, inverse[f]
+    low, high = own[f] - _FARTHEST, inverse[f]
+    for _ in range(_STEPS):
+        tilt = 0.5 * (low + high)
+        if moments_of_family(*law, tilt)[0] < whole:
+            low = tilt
+        else:
+            high = tilt
+    return low
+
+
 @njit()
 def mode_of(size, inverse, tilt):
     """Return the mode of a sum of geometric variables, or a value beside it."""
@@ -329,9 +366,9 @@ def _try_leaves(f, families, leaves, binomials, base_tilt, law, lifts, words, us
     The probability is a bit less than the true ratio, which may exceed 1 by rounding of the mode.
     """
     start, member, owner, _, _, _, gap, least = families
-    _, _, _, base, _, tilt = leaves
+    base = leaves[3]
     of, offset, length, binomial = binomials
-    unit, top, need, highest, mode = law
+    unit, top, need, highest, mode, tilt = law
     powers, sums, shares = lifts
     v = owner[f]
     whole = (values[v, r] if v >= 0 else np.int64(0)) - base[f]
@@ -366,7 +403,7 @@ def _try_leaves(f, families, leaves, binomials, base_tilt, law, lifts, words, us
     if need == 0:
         return 1
     best, at = best_rest(mode, whole, highest), offset[of[f]]
-    by, by_low = two_sum(tilt[f], -base_tilt[f])
+    by, by_low = two_sum(tilt, -base_tilt[f])
     away = float(left - best)
     h, low = two_product(by, away)
     h, low = doubled_exp(h, low + by_low * away)

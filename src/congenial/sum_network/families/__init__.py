@@ -12,6 +12,8 @@ from congenial.namespaces import offer
 
 if TYPE_CHECKING:
     from congenial.sum_network.families.family_draws import sample as sample
+    from congenial.sum_network.families.family_messages import PartOfFamilies as PartOfFamilies
+    from congenial.sum_network.families.family_messages import fill_part as fill_part
     from congenial.sum_network.families.family_records import FamilySums as FamilySums
     from congenial.sum_network.families.family_sums import fill_families as fill_families
     from congenial.sum_network.families.family_sums import matched_tilts as matched_tilts
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "sum_network.families.family_draws": "sample",
+    "sum_network.families.family_messages": "PartOfFamilies fill_part",
     "sum_network.families.family_records": "FamilySums",
     "sum_network.families.family_sums": "fill_families matched_tilts settled",
     "sum_network.families.family_tilts": "Settled",

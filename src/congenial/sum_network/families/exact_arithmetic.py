@@ -96,7 +96,9 @@ def try_tables(
     return is_below(int(words[used]), product(parts), rng)
 
 
-def try_leaves(sums: FamilySums, f: int, words: Bits, values: IntArray, rng: Randomness) -> bool:
+def try_leaves(
+    sums: FamilySums, f: int, tilt: float, words: Bits, values: IntArray, rng: Randomness
+) -> bool:
     """Repeat an attempt of a family of leaves, of any sum; return whether it is accepted.
 
     `values` (n + m,) is filled with those of the members before the rest, and with the rest, which
@@ -105,7 +107,7 @@ def try_leaves(sums: FamilySums, f: int, words: Bits, values: IntArray, rng: Ran
     of, law = sums.families, sums.leaves
     members = of.member[of.start[f] : of.start[f + 1]].tolist()
     gaps = of.gap[members].tolist()
-    inverse, tilt, widest = float(law.inverse[f]), float(law.tilt[f]), max(gaps)
+    inverse, widest = float(law.inverse[f]), max(gaps)
     powers, shares = np.empty((2, widest + 2))
     weights = np.empty(widest + 2, dtype=np.int64)
     unit, top = kernels.cumulate_lifts(inverse, tilt, widest, powers, weights, shares)

@@ -17,7 +17,7 @@ from congenial.randomness import Bits, Randomness, is_below, product
 from congenial.sum_network import convolve_directly
 from congenial.sum_network.families import exact_arithmetic as exact
 from congenial.sum_network.families.family_records import FamilySums
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 # Batches of draws in a row of which all are rejected. One draw in some 10^6 to 10^9 should be.
 _VAIN = 50
@@ -55,9 +55,35 @@ def sample(sums: FamilySums, rows: int, rng: Randomness, *, first: int | None = 
     return out
 
 
+def attempt_below(
+    sums: FamilySums, roots: IntArray, rng: Randomness
+) -> tuple[BoolArray, IntArray]:
+    """Try once to draw the variables given those of variable 0, shape (rows,).
+
+    Returns which attempts are accepted, shape (rows,), and the variables of these.
+    """
+    most, accepted = max(1, _VALUES // sums.n), np.zeros(roots.size, dtype=np.bool_)
+    found = [np.empty((0, sums.n), dtype=np.int64)]
+    for begin in range(0, roots.size, most):
+        given = roots[begin : begin + most]
+        values = np.zeros((sums.values, given.size), dtype=np.int64)
+        values[0] = given
+        kept = _attempted(sums, values, rng)
+        accepted[begin : begin + most] = kept
+        found.append(values[: sums.n, kept].T)
+    return accepted, np.concatenate(found)
+
+
 def _accepted(sums: FamilySums, columns: int, rng: Randomness) -> IntArray:
     """Draw `columns` times; return those that are accepted, nearly always all."""
-    values = np.zeros((sums.n + sums.order.size, columns), dtype=np.int64)
+    values = np.zeros((sums.values, columns), dtype=np.int64)
+    kept = _attempted(sums, values, rng)
+    return values if kept.all() else values[:, kept]
+
+
+def _attempted(sums: FamilySums, values: IntArray, rng: Randomness) -> BoolArray:
+    """Fill `values`, one draw in each column; return which draws are accepted."""
+    columns = values.shape[1]
     doubts = np.zeros(columns)
     _choose(sums, values, doubts, rng)
     # exact if accepted with the true weight over that of the tables, which is 1 - doubt at least
@@ -69,7 +95,7 @@ def _accepted(sums: FamilySums, columns: int, rng: Randomness) -> IntArray:
     _compose(sums, values, rng)
     if sums.freed is not None:
         sums.freed.add_up(values)
-    return values if kept.all() else values[:, kept]
+    return np.asarray(kept)
 
 
 def _choose(sums: FamilySums, values: IntArray, doubts: FloatArray, rng: Randomness) -> None:
@@ -77,7 +103,7 @@ def _choose(sums: FamilySums, values: IntArray, doubts: FloatArray, rng: Randomn
 
     A doubt of more than 1/2 is settled before a sum is split, which might take forever.
     """
-    state, turned = np.zeros(4, dtype=np.int64), np.zeros(1)
+    state, turned = np.zeros(5, dtype=np.int64), np.zeros(1)
     of = sums.families
     most = max(_WORDS, 2 * int(np.diff(of.start).max()) + 2, values.shape[1])
     tilts = sums.base_tilt, sums.retilt
@@ -100,10 +126,8 @@ def _choose(sums: FamilySums, values: IntArray, doubts: FloatArray, rng: Randomn
             if not _is_kept(sums, int(rng.bits(1)[0]), [(v, f, int(mine[v]))], rng):
                 doubts[column] = np.inf
         elif waiting == family_draws.UNDECIDED:
-            if of.of_leaves[f]:
-                accepted = exact.try_leaves(sums, f, words, mine, rng)
-            else:
-                accepted = exact.try_tables(sums, f, float(turned[0]), words, mine, rng)
+            attempt = exact.try_leaves if of.of_leaves[f] else exact.try_tables
+            accepted = attempt(sums, f, float(turned[0]), words, mine, rng)
             state[2] = family_draws.ACCEPTED if accepted else family_draws.REFUSED
         else:
             words = np.concatenate((words, rng.bits(most)))

@@ -101,3 +101,8 @@ class FamilySums:
     def n(self) -> int:
         """Number of variables."""
         return int(self.families.gap.size)
+
+    @property
+    def values(self) -> int:
+        """Number of rows of an array of draws: the rests of families come after the variables."""
+        return self.n + self.leaves.tilt.size

@@ -74,6 +74,18 @@ def fill_families(forest: SumForest, weights: SharedUnary) -> FamilySums | None:
     return _Filling(forest, weights).filled()
 
 
+def fill_below_root(forest: SumForest, weights: SharedUnary) -> tuple[FamilySums, float] | None:
+    """Fill the tables of a part; variable 0, its root, has the table of the sum below it.
+
+    The root's own weight and the sum above it, of what is outside, affect tilts alone. Returns the
+    tilt of the root's table, too; None where draws would be rejected too often.
+    """
+    filling = _Filling(forest, weights)
+    sent = filling.leave_free(0)
+    found = filling.filled()
+    return None if found is None else (found, float(filling.owners.tilt[sent]))
+
+
 def settled(forest: SumForest, weights: SharedUnary) -> Settled:
     """Return multipliers of the sums of a forest whose noise is wide, and moments at them.
 
@@ -174,6 +186,22 @@ class _Filling:
         )
         # the table of a sum that is fixed has a place of its own
         self.holder = np.where(owner >= 0, owner, n + np.arange(m)).astype(np.int64)
+        # whether the moments of the owner's table tell what the sum above it needs
+        self.telling = owner >= 0
+
+    def leave_free(self, v: int) -> int:
+        """Leave out the weight of variable v and the sum above it; return the sum below it."""
+        f, of = int(self.below[v]), self.families
+        over = int(self.above[f])
+        if over >= 0:
+            of.lone[of.member[of.start[over] : of.start[over + 1]]] = False
+        of.root[f] = self.telling[f] = False
+        self.bottom_up = self.bottom_up[self.bottom_up != over]
+        self.above[f] = f  # so the table has the tilt of its own sum
+        flat = laws.FLAT, 0.0, 0.0, -np.inf, np.inf
+        for column, value in zip(self.owners, flat, strict=True):
+            column[f] = value
+        return f
 
     def _begin(self) -> None:
         """Begin with no table, and with settled tilts."""
@@ -206,6 +234,8 @@ class _Filling:
 
     def _settle_above(self, number: IntArray) -> None:
         """Take the tilts of sums whose members have no tables yet from the moments of tables."""
+        if not number.size:
+            return
         v = self.families.owner[number].astype(np.int64)
         found, law = np.empty((2, v.size)), (self.place[v], self.first[v], self.size[v])
         member_sums.moments_of_tables(*law, self.table[: self.used], *found)
@@ -250,14 +280,14 @@ class _Filling:
             return None
         self._share(leaves, first)
         self._share(np.flatnonzero(of.of_leaves), self.first_of)
-        self._settle_above(leaves[of.owner[leaves] >= 0])
-        inner = np.flatnonzero(~of.of_leaves)
+        self._settle_above(leaves[self.telling[leaves]])
+        inner = np.sort(self.bottom_up[~of.of_leaves[self.bottom_up]])
         level = self.level[inner]
         for d in range(int(level.max(initial=-1)), -1, -1):
             number = inner[level == d]
             if not self._fill_inner(number):
                 return None
-            self._settle_above(number[of.owner[number] >= 0])
+            self._settle_above(number[self.telling[number]])
         # without tails, the only entry of a table is a constant
         only = np.flatnonzero((self.size == 1) & (self.tails[0] == 0.0) & (self.tails[2] == 0.0))
         self.doubt.factor[only] = self.doubt.rounding[only] = 0.0

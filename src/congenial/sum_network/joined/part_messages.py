@@ -16,10 +16,12 @@ from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.randomness import Randomness
 from congenial.sum_network.exact.envelopes import Envelopes
 from congenial.sum_network.exact.exact_draws import attempt
+from congenial.sum_network.families import PartOfFamilies
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.joined.part_tables import (
     Outside,
     PartSums,
+    fill_by_families,
     fill_part,
     place_of,
     sending,
@@ -57,7 +59,7 @@ def attempt_part(
     if not filled.message.same_as(sent):
         raise NumericalError(CHANGED)
     top = filled.top
-    accepted, values = attempt(filled.tables, roots.size, rng, first=top.size, roots=roots)
+    accepted, values = filled.attempt(roots, rng)
     if not filled.below:
         return accepted, values
     out = np.empty((values.shape[0], part.forest.n), dtype=np.int64)
@@ -82,14 +84,25 @@ class _Below:
 class _Filled:
     """The tables of a part, or those of its top and what the parts below it have sent."""
 
-    tables: Envelopes
+    tables: Envelopes | PartOfFamilies
     message: PartMessage
     top: IntArray  # The variables that are drawn from the tables, the root first.
     below: Sequence[tuple[_Below, PartMessage, Outside]] = ()
 
+    def attempt(self, roots: IntArray, rng: Randomness) -> tuple[BoolArray, IntArray]:
+        """Try once to draw the variables `top`, given those of the root."""
+        if isinstance(self.tables, PartOfFamilies):
+            accepted, values = self.tables.attempt(roots, rng)
+            return accepted, values[:, : self.top.size]
+        return attempt(self.tables, roots.size, rng, first=self.top.size, roots=roots)
+
 
 def _filled(part: PartSums, outside: Outside) -> _Filled:
     """Fill the tables of a part; in parts, if they are large and their messages reach."""
+    every = np.arange(part.forest.n)
+    of_families = fill_by_families(part, outside)
+    if of_families is not None:
+        return _Filled(of_families, of_families.message, every)
     try:
         tables = fill_part(part, outside, _ROOM)
     except UnsupportedError:
@@ -98,7 +111,7 @@ def _filled(part: PartSums, outside: Outside) -> _Filled:
             with suppress(InfeasibleError, NumericalError, UnsupportedError):
                 return _joined(part, outside, below)
         tables = fill_part(part, outside)
-    return _Filled(tables, _sent(tables), np.arange(part.forest.n))
+    return _Filled(tables, _sent(tables), every)
 
 
 def _joined(part: PartSums, outside: Outside, below: Sequence[_Below]) -> _Filled:

@@ -58,6 +58,12 @@ def fill_part(part: PartSums, outside: Outside, room: int | None = None) -> Enve
     return fill_tilted(forest, weights, theta, aim, sending(room))
 
 
+def fill_by_families(part: PartSums, outside: Outside) -> families.PartOfFamilies | None:
+    """Fill the tables of a part family by family; None if those of merges take less time."""
+    forest, weights, wide = surrounded(part, outside)
+    return families.fill_part(forest, weights, _least(part)) if wide else None
+
+
 def sending(room: int | None = None) -> Callable[[Network], Network]:
     """Return what makes a network send the message of the sum below variable 0."""
 
@@ -92,11 +98,15 @@ def place_of(part: PartSums, outside: Outside) -> PartMessage | None:
         return None
     found, at = families.settled(forest, weights), int(np.flatnonzero(forest.owner == 0)[0])
     mean, variance = (float(moment[at]) for moment in found.of_sum)
+    place = np.array([mean, variance, _least(part), np.inf, np.inf, np.inf])
+    return PartMessage(0, np.empty(0), np.zeros(4), float(found.tilt[at]), place)
+
+
+def _least(part: PartSums) -> float:
+    """Return the least sum below the root of a part whose leaves have lower bounds."""
     leaf = np.ones(part.forest.n, dtype=np.bool_)
     leaf[part.forest.owner] = False
-    least = float(part.weights.unary.lo[part.weights.code[leaf]].sum())
-    place = np.array([mean, variance, least, np.inf, np.inf, np.inf])
-    return PartMessage(0, np.empty(0), np.zeros(4), float(found.tilt[at]), place)
+    return float(part.weights.unary.lo[part.weights.code[leaf]].sum())
 
 
 def _guessed(part: PartSums, outside: Outside) -> Outside:
