@@ -45,6 +45,15 @@ def random_parted(seed, most, *, scales=SCALES, mean=(0.0, 0.3, 2.0, 20.0)):
     return tree, counts, whole, condition_by_parts(noisy, invariant, level)
 
 
+def invariant_of(tree, whole):
+    """Return the invariant of a mechanism of `random_parted`."""
+    invariant = cg.consistent(tree)
+    if np.isfinite(whole.resolved.lo).any():
+        invariant &= cg.nonnegative()
+    pinned = np.flatnonzero(whole.fixed).tolist()
+    return invariant & cg.exactly(pinned) if pinned else invariant
+
+
 def biased_parted(seed):
     """Return the same for a tree with many zero leaves, whose noise is pressed against its bounds.
 

@@ -13,7 +13,7 @@ from support.bounded_trees import p_values
 from support.enumeration import enumerate_law, rows_of
 from support.goodness_of_fit import FAILS, fit
 from support.narrow_windows import narrow_windows
-from support.parted_trees import random_parted
+from support.parted_trees import invariant_of, random_parted
 
 
 def test_draws_obey_the_invariant():
@@ -75,16 +75,8 @@ def test_draws_fit_the_law_and_not_one_of_a_scale_30_percent_off(seed, narrow, m
     assert fit(drawn, law, nodes) > FAILS
     noise = type(whole.mechanism.noise)
     for scale in (1.3, 1 / 1.3):
-        wrong = cg.condition(cg.Additive(noise(scale), tree), whole_invariant(tree, whole), "exact")
+        wrong = cg.condition(cg.Additive(noise(scale), tree), invariant_of(tree, whole), "exact")
         assert fit(drawn, enumerated(tree, wrong, x), nodes) < FAILS
-
-
-def whole_invariant(tree, whole):
-    invariant = cg.consistent(tree)
-    if np.isfinite(whole.resolved.lo).any():
-        invariant &= cg.nonnegative()
-    pinned = np.flatnonzero(whole.fixed).tolist()
-    return invariant & cg.exactly(pinned) if pinned else invariant
 
 
 def test_draws_of_a_larger_tree_fit_every_marginal_law():

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.kernels
 def drawn(sums, words, length):
     """Draw once, with words in pieces of one length; return values, doubts and words read."""
     values, doubts = np.zeros((sums.n + sums.order.size, 1), dtype=np.int64), np.zeros(1)
-    state, turned, at = np.zeros(4, dtype=np.int64), np.zeros(1), 0
+    state, turned, at = np.zeros(5, dtype=np.int64), np.zeros(1), 0
     tilts = sums.base_tilt, sums.retilt
     tables = sums.families, sums.tables, sums.leaves, sums.binomials, tilts, sums.doubt
     for _ in range(10_000):

@@ -47,10 +47,18 @@ def test_moments_of_a_weighed_message_are_those_of_its_law(tilt):
     assert variance == pytest.approx(law @ (y - law @ y) ** 2, rel=1e-9)
 
 
-def test_a_window_that_lacks_some_of_the_law_has_no_moments():
-    sent = message(0.0, 20.0)
-    assert sent.weighed(laplace(1000.0), 0.6) is None  # the law lies at 240, the window's end
-    assert message(500.0, 20.0).weighed(laplace(5.0, hi=100.0), 0.0) is None
+@pytest.mark.parametrize("tilt", [0.5, 0.6, 1.2, -0.9])
+def test_beyond_its_window_a_message_is_taken_as_normal(tilt):
+    sent, slope = message(3.0, 20.0), 1e-3
+    # the law lies at the end of the window, 12 deviations away, or beyond it
+    mean, variance = sent.weighed(laplace(1.0 / slope), tilt)
+    assert mean == pytest.approx(3.0 + 400.0 * (tilt - slope * np.sign(tilt)), abs=1e-6)
+    assert variance == pytest.approx(400.0, rel=1e-6)
+
+
+def test_a_law_far_from_the_window_of_a_message_has_no_moments():
+    assert message(0.0, 20.0).weighed(laplace(1000.0), 4.0) is None
+    assert message(2000.0, 20.0).weighed(laplace(5.0, hi=100.0), 0.0) is None
 
 
 def test_multipliers_are_balanced_by_exact_moments():

@@ -55,9 +55,7 @@ def sample(sums: FamilySums, rows: int, rng: Randomness, *, first: int | None = 
     return out
 
 
-def attempt_below(
-    sums: FamilySums, roots: IntArray, rng: Randomness
-) -> tuple[BoolArray, IntArray]:
+def attempt_below(sums: FamilySums, roots: IntArray, rng: Randomness) -> tuple[BoolArray, IntArray]:
     """Try once to draw the variables given those of variable 0, shape (rows,).
 
     Returns which attempts are accepted, shape (rows,), and the variables of these.

@@ -100,7 +100,9 @@ def fill_part(forest: SumForest, weights: SharedUnary, least: float) -> PartOfFa
     falls = np.where(tails[::2] > 0.0, tails[1::2], np.inf)
     ratios = np.maximum(elementwise.exp(-falls) * _ABOVE, _LEAST_RATIO) * (tails[::2] > 0.0)
     edges = tails[::2] * unit * _ABOVE / np.maximum(ratios, _LEAST_RATIO)
-    place = np.array([first + low + middle, variance, least, np.inf, *falls])
+    open_below, open_above = tails[::2] > 0.0
+    ends = least if open_below else first + low, np.inf if open_above else first + high - 1
+    place = np.array([first + low + middle, variance, *ends, *falls])
     sent = np.stack((edges, ratios), axis=1).ravel()
     return PartOfFamilies(sums, PartMessage(first + low, table, sent, theta, place), unit)
 

@@ -45,6 +45,8 @@ class Outside:
     beyond: float  # Probability that windows of all parts aim to leave to values beyond them.
     # Whether a part that can tell the place of its message without tables is asked for it alone.
     place_only: bool = False
+    # Whether the part fills the tables of all merges, whatever its noise.
+    by_merges: bool = False
 
 
 def fill_part(part: PartSums, outside: Outside, room: int | None = None) -> Envelopes:
@@ -61,7 +63,8 @@ def fill_part(part: PartSums, outside: Outside, room: int | None = None) -> Enve
 def fill_by_families(part: PartSums, outside: Outside) -> families.PartOfFamilies | None:
     """Fill the tables of a part family by family; None if those of merges take less time."""
     forest, weights, wide = surrounded(part, outside)
-    return families.fill_part(forest, weights, _least(part)) if wide else None
+    applies = wide and not outside.by_merges
+    return families.fill_part(forest, weights, _least(part)) if applies else None
 
 
 def sending(room: int | None = None) -> Callable[[Network], Network]:

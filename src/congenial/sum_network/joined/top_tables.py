@@ -84,7 +84,7 @@ def join(
         try:
             return whole.joined(first)
         except (InfeasibleError, NumericalError):  # then what is outside is guessed from tables
-            first = _Placed([Outside(0.0, np.nan, beyond)] * cut.size)
+            first = _Placed([Outside(0.0, np.nan, beyond, by_merges=True)] * cut.size)
     return whole.joined(first)
 
 
@@ -149,7 +149,8 @@ class _Whole(NamedTuple):
                     raise
                 beyond = self.beyond * float(elementwise.power(_LESS, attempt + 1.0))
                 if balanced is None:
-                    outsides = top.outsides(theta, beyond)
+                    guessed = top.outsides(theta, beyond)
+                    outsides = [replace(one, by_merges=True) for one in guessed]
                 else:
                     outsides, settled = top.around(balanced, beyond), balanced.settled.tilt
                 messages = ()
