@@ -42,6 +42,7 @@ EXACT = {
     "sum_network.exact.masses": "decimals, and integers",
     "sum_network.exact.rare_draws": "decimals",
     "sum_network.families.exact_arithmetic": "decimals",
+    "sum_network.families.family_messages": "decimals",
 }
 # Why a module may name one of them.
 ALLOWED = {

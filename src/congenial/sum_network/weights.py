@@ -82,7 +82,7 @@ class PartMessage:
 
     def _log(self) -> FloatArray:
         with np.errstate(divide="ignore"):
-            return elementwise.log(self.table)
+            return np.asarray(elementwise.log(self.table))
 
     def _weighed(
         self, lo: int, message: FloatArray, weight: Unary, tilt: float

@@ -35,7 +35,7 @@ class PartOfFamilies:
 
     sums: FamilySums
     message: PartMessage
-    unit: float  # What an entry of 1 is in the message, a power of two.
+    unit: float  # Weight of an entry of 1 in the message, a power of two.
 
     def attempt(self, roots: IntArray, rng: Randomness) -> tuple[BoolArray, IntArray]:
         """Try once to draw the variables given those of the root, shape (rows,).
@@ -93,7 +93,7 @@ def fill_part(forest: SumForest, weights: SharedUnary, least: float) -> PartOfFa
     tables.place[0], tables.first[0], tables.size[0] = begin + low, first + low, high - low
     doubt.rounding[0] += 2.0 ** (1 - _FRACTION) * (doubt.rounding[0] > 0.0)
     unit = 1.0 / float(elementwise.power_of_two_above(float(own.max())))
-    table = own * unit
+    table = own.astype(np.float64) * unit
     law = table / table.sum()
     middle = elementwise.dot(law, np.arange(table.size))
     variance = elementwise.dot(law, (np.arange(table.size) - middle) ** 2)
