@@ -12,12 +12,12 @@ from resource import RUSAGE_SELF, getrusage
 from time import process_time
 
 import click
+import numpy as np
 
 import congenial as cg
 from benchmarks import worlds
 from benchmarks.ours import tree_invariant
 from congenial.conditioning import condition_by_parts
-from congenial.types import IntArray
 
 COUNTY = 1  # level of the counties, whose parts are drawn
 
@@ -43,12 +43,11 @@ def _draw(scale: float, *, races: bool, by_parts: bool) -> None:
         invariant = tree_invariant(tree, pinned=True, bounded=True)
         begun = process_time()
         if by_parts:
-            drawn: IntArray = condition_by_parts(noisy, invariant, COUNTY).sample(x)
+            drawn = condition_by_parts(noisy, invariant, COUNTY).sample(x)
         else:
-            drawn = cg.condition(noisy, invariant).sample(x)
+            drawn = cg.condition(noisy, invariant).sample(x).astype(np.int64)
         used = process_time() - begun
-        fits = drawn.min() >= 0 and drawn[0] == x[0] and tree.is_consistent(drawn)
-        if not fits:
+        if not (tree.is_consistent(drawn) and drawn.min() >= 0 and drawn[0] == x[0]):
             raise SystemExit("the draw does not obey its invariant.")
     memory = getrusage(RUSAGE_SELF).ru_maxrss / 1000
     way = "by parts" if by_parts else "at once"

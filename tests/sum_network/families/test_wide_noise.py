@@ -13,12 +13,12 @@ from support.bounded_trees import compiled
 pytestmark = pytest.mark.kernels
 
 
-def sums_of(scale, *, n=20, low=True):
-    """Return the sums of a tree of leaves at 0, and their weights."""
+def sums_of(scale, *, n=20, low=True, count=30):
+    """Return the sums of a tree of equal leaves, and their weights."""
     tree = cg.Tree.from_parents([-1, 0, 0, *[1] * n, *[2] * n])
     mechanism, known = cg.Additive(cg.DiscreteLaplace(scale), tree), cg.consistent(tree)
     released = cg.condition(mechanism, known & cg.nonnegative() if low else known)
-    made = compiled(released, np.zeros(len(tree), dtype=np.int64))
+    made = compiled(released, tree.roll_up(np.full(2 * n, count)))
     return made.forest, made.weights
 
 
@@ -27,6 +27,17 @@ def test_noise_is_wide_from_a_scale_on_if_leaves_have_a_bound(scale):
     assert families.have_wide_noise(*sums_of(scale)) == (scale >= 4.0)
     assert not families.have_wide_noise(*sums_of(scale, low=False))
     assert not families.are_wide(*sums_of(scale))
+
+
+@pytest.mark.parametrize(
+    ("scale", "count", "wide"), [(0.9, 0, False), (1.0, 0, True), (3.0, 2, True), (3.0, 3, False)]
+)
+def test_noise_is_wide_if_most_leaves_are_less_than_its_scale_away_from_their_bounds(
+    scale, count, wide
+):
+    assert families.have_wide_noise(*sums_of(scale, count=count)) == wide
+    assert families.are_wide(*sums_of(scale, count=count, n=100_000)) == wide
+    assert not families.are_wide(*sums_of(scale, count=count))
 
 
 def test_tables_of_families_are_worth_it_for_many_counts():

@@ -10,6 +10,9 @@ from congenial.sum_network import SharedUnary, SumForest
 # Median scale, and that scale times the number of variables, from which tables of families take
 # less time (measured on census blocks, with cells and without).
 _WIDE, _WORTH = 4.0, 200_000.0
+# Least scale, and share of leaves less than that scale away from their bounds, with which noise
+# counts as wide, too: the bounds then push all sums up, and merges have wide tables.
+_CROWDED, _SHARE = 1.0, 2.0 / 3.0
 
 
 def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
@@ -19,7 +22,18 @@ def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
 
 def have_wide_noise(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether `settled` tilts match the means of sums better than tilts of single weights do."""
-    return _scale(forest, weights) >= _WIDE and applies(forest, weights)
+    scale = _scale(forest, weights)
+    if scale < _CROWDED or not applies(forest, weights):
+        return False
+    return scale >= _WIDE or _share_near(forest, weights, scale) >= _SHARE
+
+
+def _share_near(forest: SumForest, weights: SharedUnary, distance: float) -> float:
+    """Return the share of leaves whose modes are less than a distance away from lower bounds."""
+    unary, leaf = weights.unary, forest.above >= 0
+    leaf[forest.owner[forest.owner >= 0]] = False
+    near = (unary.center - unary.lo < distance)[weights.code[leaf]]
+    return float(near.mean()) if near.size else 0.0
 
 
 def _scale(forest: SumForest, weights: SharedUnary) -> float:
