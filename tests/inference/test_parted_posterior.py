@@ -220,3 +220,13 @@ def test_a_part_that_its_own_measurements_do_not_determine_is_refused():
     assert cg.posterior(Y, noisy, KNOWN).sample(rng=cg.seeded(1)).shape == (7,)
     with pytest.raises(UnsupportedError, match="the part has no law of its own"):
         posterior_by_parts(Y, noisy, KNOWN, 1).sample(rng=cg.seeded(1))
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_draws_under_wide_noise_have_the_moments_of_the_law_at_once(exact):
+    y, mechanism, invariant = measured_wide(3, 8, exact=exact)
+    whole = cg.posterior(y, mechanism, invariant).summary()
+    drawn = posterior_by_parts(y, mechanism, invariant, 1).sample(3_000, cg.seeded(1))
+    off = (drawn.mean(axis=0) - whole.mean) / np.maximum(whole.standard_deviation, 1e-9)
+    # all nodes at once: the largest of some hundred normal deviates, p-threshold 1e-6
+    assert np.abs(off[whole.standard_deviation > 0.0]).max() * np.sqrt(3_000) < 6.5

@@ -61,9 +61,11 @@ def fill_part(part: PartSums, outside: Outside, room: int | None = None) -> Enve
 
 
 def fill_by_families(part: PartSums, outside: Outside) -> families.PartOfFamilies | None:
-    """Fill the tables of a part family by family; None if those of merges take less time."""
+    """Fill the tables of a part family by family; None if those of merges are needed, or faster."""
+    # tables of families are those of noise, whose modes are 0
+    centred = not (part.weights.unary.center != 0.0).any()
     forest, weights, wide = surrounded(part, outside)
-    applies = wide and not outside.by_merges
+    applies = wide and centred and not outside.by_merges
     return families.fill_part(forest, weights, _least(part)) if applies else None
 
 
