@@ -27,6 +27,7 @@ pytestmark = pytest.mark.kernels
 def by_families(monkeypatch):
     """Let all noise count as wide; return the parts whose tables are those of families."""
     monkeypatch.setattr(wide_noise, "_WIDE", 0.0)
+    monkeypatch.setattr(wide_noise, "_CROWDED", 0.0)
     found, fill = [], part_messages.fill_by_families
 
     def noted(part, outside):

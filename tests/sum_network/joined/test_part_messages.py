@@ -25,6 +25,8 @@ def divided(monkeypatch):
         return filled
 
     monkeypatch.setattr(part_messages, "_ROOM", 20)
+    # tables of families are never divided
+    monkeypatch.setattr(part_messages, "fill_by_families", lambda *_: None)
     monkeypatch.setattr(part_messages, "_joined", counted)
     return sizes
 

@@ -67,6 +67,7 @@ def test_every_accepted_draw_has_its_weight_over_one_constant(seed, windows, mon
         narrow_windows(monkeypatch, 0.2)
     if windows == "placed by the top":  # as under wide noise
         monkeypatch.setattr(wide_noise, "_WIDE", 0.0)
+        monkeypatch.setattr(wide_noise, "_CROWDED", 0.0)
     _, x, _, parted = random_parted(seed, 16)
     sums, rng, noted = parted.sums(x), cg.seeded(seed), []
     accepted = exact_draws.Acceptance.accepted

@@ -20,7 +20,7 @@ from support.parted_trees import biased_parted, random_parted
 def test_first_messages_hold_nearly_all_noise_on_hundreds_of_trees(make, wide, monkeypatch):
     if wide:  # all noise counts as wide, so that multipliers are those of families
         monkeypatch.setattr(wide_noise, "_WIDE", 0.0)
-        monkeypatch.setattr(wide_noise, "_WORTH", 0.0)
+        monkeypatch.setattr(wide_noise, "_CROWDED", 0.0)
     again = 0
     for seed in range(1000, 1150):
         _, x, _, parted = make(seed)
