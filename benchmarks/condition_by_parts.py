@@ -13,9 +13,10 @@ import click
 import numpy as np
 
 import congenial as cg
+from benchmarks.ours import bounded_noise
 from benchmarks.rows.pipeline import seconds_of, used_by
 from congenial import sum_network
-from congenial.sum_network import SharedUnary, exact, joined
+from congenial.sum_network import exact, joined
 from congenial.types import IntArray, Values
 
 SCALE = 2.0
@@ -53,29 +54,19 @@ def _counts(number: int, leaves: int) -> IntArray:
     return np.floor(-1.5 * np.log((words.astype(np.float64) + 1.0) * 2.0**-53)).astype(np.int64)
 
 
-def _weights(tree: cg.Tree, counts: Values, *, exact: bool) -> SharedUnary:
-    n, fixed = len(tree), np.zeros(len(tree), dtype=np.bool_)
-    fixed[0] = exact
-    bounds = np.broadcast_to(0.0, n), np.broadcast_to(np.inf, n)
-    scales, follow = np.broadcast_to(SCALE, n), ~tree.is_leaf
-    return sum_network.share_noise(
-        1, scales, bounds, fixed, n, counts=counts.astype(np.int64), dropped=follow
-    )
-
-
 def _by_parts(parts: int, inner: int) -> None:
     part, top = _part(inner), cg.Tree.from_parents([-1, *[0] * parts])
     leaves = inner * BELOW
 
     def fetch(number: int) -> joined.PartSums:
-        weights = _weights(part, part.roll_up(_counts(number, leaves)), exact=False)
+        weights = bounded_noise(part, part.roll_up(_counts(number, leaves)), SCALE, exact=False)
         return joined.PartSums(sum_network.of_tree(part), weights, 1.0 / parts)
 
     def messages_of(outsides: Sequence[joined.Outside]) -> list[joined.PartMessage]:
         return [joined.message_of(fetch(k), outside) for k, outside in enumerate(outsides)]
 
     totals = top.roll_up([_counts(number, leaves).sum() for number in range(parts)])
-    weights, rng = _weights(top, totals, exact=True), cg.seeded(1)
+    weights, rng = bounded_noise(top, totals, SCALE, exact=True), cg.seeded(1)
     roots = 1 + np.arange(parts)
     made = joined.join(sum_network.of_tree(top), weights, roots, messages_of)
     noise = exact.sample(made.tables, 1, rng, first=len(top))[0]
@@ -93,7 +84,7 @@ def _at_once(parts: int, inner: int) -> None:
     roots = np.where(part == 0, 1 + np.arange(parts)[:, None], part + parts + inside)
     tree = cg.Tree.from_parents(np.concatenate(([-1], np.zeros(parts, dtype=int), roots.ravel())))
     counts = tree.roll_up(np.concatenate([_counts(k, inner * BELOW) for k in range(parts)]))
-    weights = _weights(tree, counts, exact=True)
+    weights = bounded_noise(tree, counts, SCALE, exact=True)
     made = sum_network.compile(sum_network.of_tree(tree), weights, whole=False)
     tables = exact.fill_envelopes(made)
     _check(tree, exact.sample(tables, 1, cg.seeded(1), first=len(tree))[0] + counts)

@@ -12,8 +12,10 @@ import congenial as cg
 from benchmarks.peers import geometric
 from benchmarks.record import Measure, Seen
 from benchmarks.timing import ratio, rounds
+from congenial import sum_network
 from congenial.invariants.written import Invariant
-from congenial.types import IntArray
+from congenial.sum_network import SharedUnary
+from congenial.types import IntArray, Values
 
 FIRST = "first draw, upward pass included"
 FURTHER = "each further draw"
@@ -102,3 +104,14 @@ def beside_noise(
     yield ratio(FIRST, times["first"], times["noise"])
     yield ratio(UPWARD, times["first"] - further, times["noise"])
     yield ratio(FURTHER, further, times["noise"])
+
+
+def bounded_noise(tree: cg.Tree, counts: Values, scale: float, *, exact: bool) -> SharedUnary:
+    """Return the weights of noise on counts of at least 0; if `exact`, the root has none."""
+    n, fixed = len(tree), np.zeros(len(tree), dtype=np.bool_)
+    fixed[0] = exact
+    bounds = np.broadcast_to(0.0, n), np.broadcast_to(np.inf, n)
+    scales, follow = np.broadcast_to(scale, n), ~tree.is_leaf
+    return sum_network.share_noise(
+        1, scales, bounds, fixed, n, counts=counts.astype(np.int64), dropped=follow
+    )
