@@ -17,7 +17,7 @@ from congenial.domain.tree import Tree
 from congenial.errors import UnsupportedError
 from congenial.kernels.numerics import trees
 from congenial.kernels.numerics.trees import compact
-from congenial.types import Indices, IntArray
+from congenial.types import BoolArray, Indices, IntArray
 
 Signs = npt.NDArray[np.int8]
 
@@ -76,6 +76,13 @@ class SumForest:
             rank = rank.astype(np.int16)  # sorted in linear time
         sums = np.arange(self.n, self.n + self.m, dtype=np.int32)
         return np.concatenate((variables, sums))[np.argsort(rank, kind="stable")]
+
+    @property
+    def is_leaf(self) -> BoolArray:
+        """Whether each variable owns no sum, shape (n,)."""
+        leaf = np.ones(self.n, dtype=np.bool_)
+        leaf[self.owner[self.owner >= 0]] = False
+        return leaf
 
     @property
     def n(self) -> int:

@@ -102,9 +102,7 @@ class PartMessage:
         open_below, open_above = lo > least, y[-1] < most
         if max(law[0] * open_below, law[-1] * open_above) > _EDGE:
             return None
-        law /= law.sum()
-        mean = elementwise.dot(law, y)
-        return mean, elementwise.dot(law, (y - mean) ** 2)
+        return moments_of_table(lo, law)
 
     def _extended(self) -> tuple[int, FloatArray]:
         """Return where a longer window begins, and logarithms, beyond the table normal ones."""
@@ -119,6 +117,13 @@ class PartMessage:
             for y, at, end in ((below, self.lo, 0), (above, self.hi, -1))
         ]
         return lo, np.concatenate((ends[0], log, ends[1]))
+
+
+def moments_of_table(lo: int, table: FloatArray) -> tuple[float, float]:
+    """Return mean and variance of the law that is proportional to a table of `lo`, lo + 1, ..."""
+    x, law = np.arange(table.size), table / table.sum()
+    middle = elementwise.dot(law, x)
+    return float(lo) + middle, elementwise.dot(law, (x - middle) ** 2)
 
 
 @dataclass(frozen=True, eq=False)

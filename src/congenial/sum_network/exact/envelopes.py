@@ -30,7 +30,12 @@ from congenial.sum_network.tables import (
     without_bounds,
 )
 from congenial.sum_network.truncation import Messages, stretches
-from congenial.sum_network.weights import PartMessage, SharedUnary, composable
+from congenial.sum_network.weights import (
+    PartMessage,
+    SharedUnary,
+    composable,
+    moments_of_table,
+)
 from congenial.sum_network.windows import (
     Placement,
     place_classes,
@@ -195,9 +200,7 @@ def _sending(found: Envelopes, forest: SumForest, theta: FloatArray, place: Plac
     table = found.of_class(c).copy()
     placed = np.array([column[c] for column in place])
     # those of the table, since a Gaussian law may be far off where weights press against bounds
-    x, law = np.arange(table.size), table / table.sum()
-    middle = elementwise.dot(law, x)
-    placed[:2] = float(found.lo[c]) + middle, elementwise.dot(law, (x - middle) ** 2)
+    placed[:2] = moments_of_table(int(found.lo[c]), table)
     # the class of variable 0 itself is tilted by no sum
     of_sum = 0.0 if c == network.slot_class[0] else float(theta[forest.owner == 0][0])
     message = PartMessage(int(found.lo[c]), table, found.tails[c].copy(), of_sum, placed)

@@ -13,22 +13,23 @@ from congenial.namespaces import offer
 if TYPE_CHECKING:
     from congenial.sum_network.families.family_draws import sample as sample
     from congenial.sum_network.families.family_messages import PartOfFamilies as PartOfFamilies
-    from congenial.sum_network.families.family_messages import fill_part as fill_part
+    from congenial.sum_network.families.family_messages import fill_sending as fill_sending
     from congenial.sum_network.families.family_records import FamilySums as FamilySums
     from congenial.sum_network.families.family_sums import fill_families as fill_families
     from congenial.sum_network.families.family_sums import matched_tilts as matched_tilts
     from congenial.sum_network.families.family_sums import settled as settled
     from congenial.sum_network.families.family_tilts import Settled as Settled
+    from congenial.sum_network.families.wide_noise import are_noise as are_noise
     from congenial.sum_network.families.wide_noise import are_wide as are_wide
     from congenial.sum_network.families.wide_noise import have_wide_noise as have_wide_noise
 
 _HOME = {
     "sum_network.families.family_draws": "sample",
-    "sum_network.families.family_messages": "PartOfFamilies fill_part",
+    "sum_network.families.family_messages": "PartOfFamilies fill_sending",
     "sum_network.families.family_records": "FamilySums",
     "sum_network.families.family_sums": "fill_families matched_tilts settled",
     "sum_network.families.family_tilts": "Settled",
-    "sum_network.families.wide_noise": "are_wide have_wide_noise",
+    "sum_network.families.wide_noise": "are_noise are_wide have_wide_noise",
 }
 
 __all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -64,7 +64,7 @@ def attempt_below(sums: FamilySums, roots: IntArray, rng: Randomness) -> tuple[B
     found = [np.empty((0, sums.n), dtype=np.int64)]
     for begin in range(0, roots.size, most):
         given = roots[begin : begin + most]
-        values = np.zeros((sums.values, given.size), dtype=np.int64)
+        values = np.zeros((sums.rows, given.size), dtype=np.int64)
         values[0] = given
         kept = _attempted(sums, values, rng)
         accepted[begin : begin + most] = kept
@@ -74,7 +74,7 @@ def attempt_below(sums: FamilySums, roots: IntArray, rng: Randomness) -> tuple[B
 
 def _accepted(sums: FamilySums, columns: int, rng: Randomness) -> IntArray:
     """Draw `columns` times; return those that are accepted, nearly always all."""
-    values = np.zeros((sums.values, columns), dtype=np.int64)
+    values = np.zeros((sums.rows, columns), dtype=np.int64)
     kept = _attempted(sums, values, rng)
     return values if kept.all() else values[:, kept]
 

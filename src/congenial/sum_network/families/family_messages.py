@@ -1,6 +1,6 @@
 """The message of a part whose tables are those of families, and draws below its root.
 
-Proof: `proofs/family-draws.md`, "Parts".
+Proof: `proofs/family-draws.md`, statement 8.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from congenial.sum_network import SharedUnary, SumForest
 from congenial.sum_network.families.family_draws import attempt_below
 from congenial.sum_network.families.family_records import FamilySums
 from congenial.sum_network.families.family_sums import fill_below_root
-from congenial.sum_network.weights import PartMessage
+from congenial.sum_network.weights import PartMessage, moments_of_table
 from congenial.types import BoolArray, IntArray
 
 # Largest share of an entry of the message by which it may be too large. Beyond are tails.
@@ -43,8 +43,8 @@ class PartOfFamilies:
         Returns which attempts are accepted, and the variables of these; see `exact.attempt`.
         """
         accepted, values = attempt_below(self.sums, roots, rng)
-        table = self.message
-        beyond = (roots < table.lo) | (roots > table.hi)
+        sent = self.message
+        beyond = (roots < sent.lo) | (roots > sent.hi)
         for row in np.flatnonzero(accepted & beyond).tolist():
             # tails of the message are a bit larger than those of the table
             kept = is_below(int(rng.bits(1)[0]), self._share(int(roots[row])), rng)
@@ -67,8 +67,8 @@ class PartOfFamilies:
         return probability
 
 
-def fill_part(forest: SumForest, weights: SharedUnary, least: float) -> PartOfFamilies | None:
-    """Fill the tables of a part, see `fill_below_root`; `least` is the least sum below its root.
+def fill_sending(forest: SumForest, weights: SharedUnary, least: float) -> PartOfFamilies | None:
+    """Fill the tables of a part and its message, of sums from `least` on; see `fill_below_root`.
 
     None where draws would be rejected too often.
     """
@@ -79,8 +79,8 @@ def fill_part(forest: SumForest, weights: SharedUnary, least: float) -> PartOfFa
     tables, doubt = sums.tables, sums.doubt
     begin, first, size = (int(column[0]) for column in (tables.place, tables.first, tables.size))
     entries, x = tables.table[begin : begin + size], first + np.arange(size, dtype=np.float64)
-    known = doubt.factor[0] * elementwise.exp(doubt.slope[0] * x - doubt.top[0]) + 1.0
-    clear = known / entries + doubt.rounding[0] <= _DOUBT
+    excess = doubt.factor[0] * elementwise.exp(doubt.slope[0] * x - doubt.top[0]) + 1.0
+    clear = excess / entries + doubt.rounding[0] <= _DOUBT
     low, high = _around(clear, int(entries.argmax()))
     if not low < high:
         return None
@@ -94,21 +94,18 @@ def fill_part(forest: SumForest, weights: SharedUnary, least: float) -> PartOfFa
     doubt.rounding[0] += 2.0 ** (1 - _FRACTION) * (doubt.rounding[0] > 0.0)
     unit = 1.0 / float(elementwise.power_of_two_above(float(own.max())))
     table = own.astype(np.float64) * unit
-    law = table / table.sum()
-    middle = elementwise.dot(law, np.arange(table.size))
-    variance = elementwise.dot(law, (np.arange(table.size) - middle) ** 2)
     falls = np.where(tails[::2] > 0.0, tails[1::2], np.inf)
     ratios = np.maximum(elementwise.exp(-falls) * _ABOVE, _LEAST_RATIO) * (tails[::2] > 0.0)
     edges = tails[::2] * unit * _ABOVE / np.maximum(ratios, _LEAST_RATIO)
     open_below, open_above = tails[::2] > 0.0
     ends = least if open_below else first + low, np.inf if open_above else first + high - 1
-    place = np.array([first + low + middle, variance, *ends, *falls])
+    place = np.array([*moments_of_table(first + low, table), *ends, *falls])
     sent = np.stack((edges, ratios), axis=1).ravel()
     return PartOfFamilies(sums, PartMessage(first + low, table, sent, theta, place), unit)
 
 
 def _around(clear: BoolArray, peak: int) -> tuple[int, int]:
-    """Return the ends of the clear entries around the peak, none if it is not clear itself."""
+    """Return the ends of the clear entries around the peak; without it if it is not clear."""
     unclear = np.flatnonzero(~clear)
     i = int(unclear.searchsorted(peak))
     low = int(unclear[i - 1]) + 1 if i else 0

@@ -103,6 +103,6 @@ class FamilySums:
         return int(self.families.gap.size)
 
     @property
-    def values(self) -> int:
+    def rows(self) -> int:
         """Number of rows of an array of draws: the rests of families come after the variables."""
         return self.n + self.leaves.tilt.size

@@ -33,7 +33,7 @@ from congenial.sum_network.families.family_tilts import (
     Shape,
     common_tilt,
 )
-from congenial.sum_network.families.wide_noise import applies, have_wide_noise
+from congenial.sum_network.families.wide_noise import applies, are_noise, have_wide_noise
 from congenial.sum_network.windows import tilts
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -69,7 +69,7 @@ _GRID = 2.0**-40
 
 def fill_families(forest: SumForest, weights: SharedUnary) -> FamilySums | None:
     """Fill the tables; None where this way does not apply, or draws would be rejected too often."""
-    if not applies(forest, weights) or (weights.unary.center != 0.0).any():
+    if not (applies(forest, weights) and are_noise(weights)):
         return None
     return _Filling(forest, weights).filled()
 

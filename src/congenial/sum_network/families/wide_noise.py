@@ -20,6 +20,11 @@ def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
     return _scale(forest, weights) * forest.n >= _WORTH and have_wide_noise(forest, weights)
 
 
+def are_noise(weights: SharedUnary) -> bool:
+    """Whether all modes are 0, as those of noise; tables of families are made for no others."""
+    return not weights.unary.center.any()
+
+
 def have_wide_noise(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether `settled` tilts match the means of sums better than tilts of single weights do."""
     scale = _scale(forest, weights)
@@ -30,8 +35,7 @@ def have_wide_noise(forest: SumForest, weights: SharedUnary) -> bool:
 
 def _share_near(forest: SumForest, weights: SharedUnary, distance: float) -> float:
     """Return the share of leaves whose modes are less than a distance away from lower bounds."""
-    unary, leaf = weights.unary, forest.above >= 0
-    leaf[forest.owner[forest.owner >= 0]] = False
+    unary, leaf = weights.unary, forest.is_leaf & (forest.above >= 0)
     near = (unary.center - unary.lo < distance)[weights.code[leaf]]
     return float(near.mean()) if near.size else 0.0
 
@@ -50,8 +54,7 @@ def applies(forest: SumForest, weights: SharedUnary) -> bool:
         return False
     if np.bincount(owned, minlength=1).max(initial=0) > 1:
         return False
-    leaf = np.ones(forest.n, dtype=np.bool_)
-    leaf[owned] = False
+    leaf = forest.is_leaf
     # variables that follow from others are left at 0
     isolated = leaf & (forest.above < 0)
     none = (unary.lo == 0.0) & (unary.hi == 0.0)

@@ -62,11 +62,10 @@ def fill_part(part: PartSums, outside: Outside, room: int | None = None) -> Enve
 
 def fill_by_families(part: PartSums, outside: Outside) -> families.PartOfFamilies | None:
     """Fill the tables of a part family by family; None if those of merges are needed, or faster."""
-    # tables of families are those of noise, whose modes are 0
-    centred = not (part.weights.unary.center != 0.0).any()
+    if outside.by_merges or not families.are_noise(part.weights):
+        return None
     forest, weights, wide = surrounded(part, outside)
-    applies = wide and centred and not outside.by_merges
-    return families.fill_part(forest, weights, _least(part)) if applies else None
+    return families.fill_sending(forest, weights, _least(part)) if wide else None
 
 
 def sending(room: int | None = None) -> Callable[[Network], Network]:
@@ -109,9 +108,7 @@ def place_of(part: PartSums, outside: Outside) -> PartMessage | None:
 
 def _least(part: PartSums) -> float:
     """Return the least sum below the root of a part whose leaves have lower bounds."""
-    leaf = np.ones(part.forest.n, dtype=np.bool_)
-    leaf[part.forest.owner] = False
-    return float(part.weights.unary.lo[part.weights.code[leaf]].sum())
+    return float(part.weights.unary.lo[part.weights.code[part.forest.is_leaf]].sum())
 
 
 def _guessed(part: PartSums, outside: Outside) -> Outside:
