@@ -228,7 +228,7 @@ def test_draws_under_wide_noise_have_the_means_of_the_law_at_once(exact):
     drawn = posterior_by_parts(y, mechanism, invariant, 1).sample(3_000, cg.seeded(1))
 
     def largest(scale):
-        noisy = cg.Additive(cg.DiscreteLaplace(scale), mechanism.query)
+        noisy = cg.Additive(cg.DiscreteLaplace(scale), mechanism.queries)
         law = cg.posterior(y, noisy, invariant).summary()
         free = law.standard_deviation > 0.0
         off = (drawn.mean(axis=0) - law.mean)[free] / law.standard_deviation[free]

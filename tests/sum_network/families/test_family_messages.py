@@ -47,16 +47,24 @@ def short_windows(monkeypatch, most=4):
     monkeypatch.setattr(family_messages, "_around", around)
 
 
-def filled_parts(seed, most):
-    """Yield (part, its tables) of a random tree, where they are those of a family of leaves."""
-    _, x, _, parted = random_parted(seed, most)
-    sums = parted.sums(x)
-    joined = sums.joined
-    for number, outside in enumerate(joined.outsides):
+def filled_parts(seed):
+    """Yield (part, its tables) of some parts that consist of leaves alone."""
+    source = np.random.default_rng([8, seed])
+    parts = int(source.integers(1, 4))
+    above = np.repeat(np.arange(1, parts + 1), source.integers(2, 6, parts))
+    tree = cg.Tree.from_parents([-1, *[0] * parts, *above])
+    mean = source.choice([0.0, 0.5, 3.0, 20.0])
+    x = tree.roll_up(source.poisson(mean, tree.leaves.size))
+    scale = source.choice([0.4, 1.0, 3.0, 10.0], 3)[tree.level]
+    invariant = cg.consistent(tree) & cg.nonnegative()
+    if source.random() < 0.7:
+        invariant &= cg.exactly([0])
+    noisy = cg.Additive(cg.DiscreteLaplace(scale), tree)
+    sums = condition_by_parts(noisy, invariant, 1).sums(x)
+    for number, outside in enumerate(sums.joined.outsides):
         part = sums.part(number)
         found = fill_by_families(part, outside)
-        # tables of members have shares of their own
-        if found is not None and found.sums.families.of_leaves.all():
+        if found is not None:
             yield part, found
 
 
@@ -72,22 +80,31 @@ def weights_of_sums(part, reach):
 
 
 def accepted_weights(part, found, reach):
-    """What messages and attempts make of each sum, over the true weight, and the acceptances."""
+    """Bounds on what messages and attempts make of each sum, over its true weight.
+
+    Also the least and the largest probability of acceptance.
+    """
     sent, shares, accepted = found.message, [], []
     with precision(0):
         least, weights = weights_of_sums(part, reach)
         for x, weight in enumerate(weights, least):
+            more = Decimal(1), Decimal(1)
             if sent.lo <= x <= sent.hi:
-                message, more = Decimal(float(sent.table[x - sent.lo])), Decimal(1)
+                message = Decimal(float(sent.table[x - sent.lo]))
             else:
                 side = 0 if x < sent.lo else 2
                 edge, ratio = (Decimal(float(t)) for t in sent.tails[side : side + 2])
                 message = edge * ratio ** (sent.lo - x if side == 0 else x - sent.hi)
-                more = found._share(x)(0)[0]
-            accepted.append(more * sum(exact.share(found.sums, 0, 0, x)(2)) / 2)
+                more = found._share(x)(0)
+            own = exact.share(found.sums, 0, 0, x)(2)
             tilted = weight * (Decimal(sent.theta) * x).exp()
-            shares.append(message * accepted[-1] / tilted)
-    return shares, accepted
+            accepted += [more[0] * own[0], more[1] * own[1]]
+            shares.append([message * p / tilted for p in accepted[-2:]])
+    return np.array(shares).T, min(accepted), max(accepted)
+
+
+# trusted digits of decimals
+CLOSE = Decimal("1e-38")
 
 
 @pytest.mark.parametrize("short", [False, True])
@@ -97,20 +114,22 @@ def test_attempts_and_messages_together_have_the_weights_of_sums(short, by_famil
         short_windows(monkeypatch)
     sums = 0
     for seed in range(60):
-        for part, found in filled_parts(seed, 16):
-            shares, accepted = accepted_weights(part, found, 100)
-            assert 0 < min(accepted) <= max(accepted) <= 1
-            # enclosures have 40 trusted digits
-            assert max(shares) - min(shares) < max(shares) * Decimal("1e-38"), seed
-            sums += len(shares)
+        for part, found in filled_parts(seed):
+            (low, high), least, most = accepted_weights(part, found, 60)
+            with precision(0):
+                assert 0 < least <= most <= 1 + CLOSE
+                assert max(low) <= min(high) * (1 + CLOSE), seed
+                assert max(high / low - 1) < Decimal("1e-12")
+            sums += low.size
     assert sums > 5_000
 
 
 def test_a_message_below_its_table_is_told_apart(by_families):
-    part, found = next(pair for seed in range(60) for pair in filled_parts(seed, 16))
-    found.message.table[:] *= np.linspace(0.9, 1.0, found.message.table.size)
-    shares, _ = accepted_weights(part, found, 100)
-    assert max(shares) - min(shares) > max(shares) * Decimal("1e-3")
+    part, found = next(filled_parts(1))
+    found.message.table[:] *= np.linspace(1.0 - 1e-9, 1.0, found.message.table.size)
+    (low, high), *_ = accepted_weights(part, found, 60)
+    with precision(0):
+        assert max(low) > min(high) * (1 + CLOSE)
 
 
 def test_most_parts_of_nonnegative_counts_have_tables_of_families(by_families):
