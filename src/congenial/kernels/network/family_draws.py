@@ -42,8 +42,8 @@ _WHOLE, _WHOLE_LIFTS = 2.0**62 * (1.0 - 2.0**-29), 2.0**40
 _FAR, _WELL = 700.0, 1e-6
 # Largest exponent of a tilt of proposals, and most tilts that are tried for one sum.
 MOST_NATS, _TURNS = 32.0, 6
-# Failed attempts of a family of leaves after which its proposals are tilted towards the sum, most
-# steps to that tilt, and its distance from that of the family at most, in nats.
+# Failed attempts of a family of leaves after which its proposals are tilted towards the sum; steps
+# in which that tilt is found, and how far below the family's own it may lie, in nats a value.
 FAILED, _STEPS, _FARTHEST = 64, 60, 64.0
 # The largest probability with which an attempt of leaves is accepted, see `_try_leaves`.
 _UNIT, BELOW_ONE = 2.0**-53, 1.0 - 2.0**-40
