@@ -72,16 +72,19 @@ def test_integer_weights_of_lifts_are_those_of_the_law_rounded_up():
             powers, shares = np.empty((2, widest + 2))
             sums = np.empty(widest + 2, dtype=np.int64)
             args = inverse, tilt, widest, powers, sums, shares
-            unit, top = family_draws.cumulate_lifts(*args)
+            unit, top, off = family_draws.cumulate_lifts(*args)
             rate = abs(Decimal(inverse) + Decimal(tilt))
             most = 1 - (-2 * Decimal(inverse)).exp()
             assert top == (inverse + tilt >= 0.0)
             assert sums[widest] < 2**40
+            assert off < widest * 2.0**-48
+            for h in range(widest + 1):
+                assert float((-rate * h).exp()) == pytest.approx(powers[h], rel=off, abs=1e-300)
             weights = np.diff(sums[: widest + 1]).tolist()
             for h, weight in enumerate(weights):
                 true = most * (-rate * (h if top else h + 1)).exp() * Decimal(unit)
-                assert true <= weight <= true * (1 + Decimal(2.0**-47)) + 1
-                assert float(true / weight) == pytest.approx(shares[h], rel=1e-14)
+                assert true <= weight <= true * (1 + Decimal(2.0 * off)) + 1
+                assert float(true / weight) == pytest.approx(shares[h], rel=off)
 
 
 def test_a_doubt_far_from_zero_does_not_vanish():
@@ -90,6 +93,8 @@ def test_a_doubt_far_from_zero_does_not_vanish():
     exponent = slope * x - decay * abs(x)
     columns = 0.5, 1e-300, slope, decay, exponent + 2.0, 1.0
     doubt = tuple(np.array([column]) for column in columns)
-    tables = np.array([0]), np.array([x]), np.array([1]), np.array([4]), np.zeros((4, 1))
+    zero, four = np.zeros(1, dtype=np.int64), np.array([4])
+    table = zero, np.array([x]), np.array([1]), four, np.zeros((4, 1))
+    tables = np.zeros(1, dtype=np.int32), *table, four, np.zeros((2, 1))
     found = family_draws.doubt_of(0, x, doubt, tables)
     assert found == pytest.approx((0.5 * np.exp(-2.0) + 1.0) / 4.0, rel=1e-9)

@@ -43,13 +43,13 @@ def law_of_sum(family, tilt):
 
 
 def placed(family, tails, wanted, found):
-    """Place a sum whose owner is fixed at `wanted`; each row of the family is its own member."""
+    """Place a sum whose owner is fixed at `wanted`; each row of the family has its own table."""
     table, place, size, times = family
     one, zero = np.zeros(1), np.zeros(1, dtype=np.int64)
     owner = np.array([laws.FLAT]), one, one, one + wanted, one + wanted
-    member = np.arange(size.size)
-    args = np.array([0]), np.array([0, size.size]), (member, size, place, times), table, tails
-    kernels.place_members(*args, zero, owner, one, GRID, DEPTH, found)
+    rows = np.array([0, size.size]), np.arange(size.size), times
+    tables = place, size, table, tails
+    kernels.place_members(np.array([0]), *rows, tables, zero, owner, one, GRID, DEPTH, found)
 
 
 def random_tails(source, family):
@@ -126,9 +126,9 @@ def test_a_tilt_that_no_tail_allows_is_said_to_be_unknown():
     tails[2], tails[3] = 1e6, 1e-3
     one, zero, found = np.zeros(1), np.zeros(1, dtype=np.int64), np.empty((1, 9))
     owner = np.array([laws.LAPLACE]), one + 0.5, one + 2.0, one - np.inf, one + np.inf
-    member = np.arange(size.size)
-    args = np.array([0]), np.array([0, size.size]), (member, size, place, times), table, tails
-    kernels.place_members(*args, zero, owner, one, GRID, DEPTH, found)
+    rows = np.array([0, size.size]), np.arange(size.size), times
+    tables = place, size, table, tails
+    kernels.place_members(np.array([0]), *rows, tables, zero, owner, one, GRID, DEPTH, found)
     # the weight rises by 2 - 0.5 at least, so the tilt of the sum is that at least
     assert found[0, 0] == pytest.approx(1.5, abs=2.0**-38)
     assert np.isnan(found[0, 1:]).all()

@@ -63,8 +63,7 @@ def test_equal_families_have_one_table():
             v = of.owner[f]
             cells = tuple(np.sort(of.gap[of.member[of.start[f] : of.start[f + 1]]]).tolist())
             u, g = seen.setdefault((int(tree.parents[v]), cells), (v, f))
-            assert tables.place[u] == tables.place[v]
-            assert tables.size[u] == tables.size[v]
+            assert tables.of[u] == tables.of[v]
             assert sums.leaves.tilt[f] == sums.leaves.tilt[g]
             shared += u != v
     assert shared > 50

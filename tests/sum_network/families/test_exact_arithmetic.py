@@ -123,23 +123,24 @@ def shortened(monkeypatch, width):
 
     def held(self, number, *args):
         hold(self, number, *args)
-        for v in self.holder[number]:
-            begin, size = self.place[v], self.size[v]
+        made = self.tables
+        for t in made.of[self.holder[number]]:
+            begin, size = made.place[t], made.size[t]
             if size <= width:
                 continue
-            own = self.table[begin : begin + size]
+            own = made.table[begin : begin + size]
             own[:] = own // 2 + (own > 0)
-            self.tails[[0, 2], v] *= 0.5
+            made.tails[[0, 2], t] *= 0.5
             cut = int(min(max(own.argmax() - width // 2, 0), size - width))
             for side, gone in ((0, own[:cut][::-1]), (2, own[cut + width :])):
-                tail = least_tail(gone, *self.tails[side : side + 2, v])
-                self.tails[side : side + 2, v] = tail
+                tail = least_tail(gone, *made.tails[side : side + 2, t])
+                made.tails[side : side + 2, t] = tail
             # all weights, which a word of 62 bits chooses from
-            beyond = sum(self.tails[i, v] / -math.expm1(-self.tails[i + 1, v]) for i in (0, 2))
+            beyond = sum(made.tails[i, t] / -math.expm1(-made.tails[i + 1, t]) for i in (0, 2))
             assert own[cut : cut + width].sum() + beyond < 2.0**62
-            self.place[v], self.first[v], self.size[v] = begin + cut, self.first[v] + cut, width
-            self.doubt.unit[v] *= 0.5
-            self.doubt.factor[v] *= 0.5
+            made.place[t], made.first[t], made.size[t] = begin + cut, made.first[t] + cut, width
+            made.doubt.unit[t] *= 0.5
+            made.doubt.factor[t] *= 0.5
 
     monkeypatch.setattr(family_sums._Filling, "_hold", held)
     monkeypatch.setattr(family_sums, "_FAINT", 1.0)
@@ -186,7 +187,7 @@ def test_a_value_outside_its_bounds_has_no_share():
     leaf = int(np.flatnonzero(sums.families.lone)[0])
     least = int(sums.families.least[leaf])
     assert least == -500
-    assert sums.tables.first[leaf] > least
+    assert sums.tables.values(leaf)[0] > least
     assert exact.share(sums, leaf, -1, least - 1)(0) == (0, 0)
     assert exact.share(sums, leaf, -1, least)(0)[0] > 0
     root = int(np.flatnonzero(sums.families.root)[0])

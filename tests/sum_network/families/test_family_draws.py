@@ -9,6 +9,7 @@ import pytest
 
 import congenial as cg
 from congenial.errors import NumericalError
+from congenial.kernels.network import family_draws as kernels
 from congenial.sum_network.families import family_draws
 from support.bounded_trees import compiled, conditioned, filled, p_values, random_tree
 
@@ -47,16 +48,19 @@ def test_nodes_without_noise_have_the_law_of_all_merges_too(unmeasured):
 
 def inaccurate(sums, factor):
     """Return sums whose entries are up to twice too large."""
-    table, doubt, tables = sums.tables.table.copy(), sums.doubt, sums.tables
-    unit, factors = doubt.unit.copy(), np.zeros_like(doubt.factor)
-    for v in np.flatnonzero(doubt.factor > 0.0):
-        own = table[tables.place[v] : tables.place[v] + tables.size[v]]
-        own[:] = own * np.where(np.arange(own.size) % 3, 0.55, 0.95)
-        unit[v] *= 0.5
-        factors[v] = factor
-    return replace(
-        sums, tables=tables._replace(table=table), doubt=doubt._replace(unit=unit, factor=factors)
-    )
+    tables, doubt = sums.tables, sums.doubt
+    table, unit, factors = tables.running.copy(), doubt.unit.copy(), np.zeros_like(doubt.factor)
+    for t in range(unit.size):
+        own = table[tables.place[t] : tables.place[t] + tables.size[t]]
+        own[1:] = np.diff(own)
+        if doubt.factor[t] > 0.0:
+            own[:] = own * np.where(np.arange(own.size) % 3, 0.55, 0.95)
+            unit[t] *= 0.5
+            factors[t] = factor
+    largest, moments = np.empty_like(tables.largest), np.empty_like(tables.moments)
+    kernels.cumulate(tables.place, tables.size, table, largest, moments)
+    made = tables._replace(running=table, largest=largest, moments=moments)
+    return replace(sums, tables=made, doubt=doubt._replace(unit=unit, factor=factors))
 
 
 @pytest.mark.parametrize("factor", [1e-300, 1e300])

@@ -211,9 +211,10 @@ def lone_family(gaps, tilt):
         np.array([0, *gaps], **ints),
         np.array([0, *(-g for g in gaps)], **ints),
     )
-    place, first, size = np.zeros((3, n), **ints)
-    first[0], size[0] = -sum(gaps), 2 * sum(gaps)
-    tables = place, first, size, np.ones(size[0], **ints), np.zeros((4, n))
+    first, size = np.array([-sum(gaps)]), np.array([2 * sum(gaps)])
+    running = np.arange(1, size[0] + 1)
+    table = np.zeros(1, **ints), first, size, running, np.zeros((4, 1)), np.ones(1, **ints)
+    tables = np.zeros(n, dtype=np.int32), *table, np.zeros((2, 1))
     leaves = (
         np.array([0, distinct.size]),
         distinct.astype(np.int64),
@@ -234,7 +235,7 @@ def test_a_sum_far_from_its_tilt_is_split_within_few_attempts(tilt):
     binomial = (k + 1.0) * np.exp(-0.1 * k)  # two leaves, without a tilt
     none = np.zeros(1, dtype=np.int64)
     binomials = none, none, np.array([length]), binomial
-    doubt = (np.zeros(3),) * 6
+    doubt = (np.zeros(1),) * 6
     values, doubts = np.zeros((size + 2, rows), dtype=np.int64), np.zeros(rows)
     values[0] = value
     state, turned, words = np.zeros(5, dtype=np.int64), np.zeros(1), cg.seeded(3).bits(1 << 23)

@@ -29,10 +29,9 @@ def direct_law(sums, f):
         return int(sums.leaves.base[f]), law
     first, law = 0, np.ones(1)
     for v in of.member[of.start[f] : of.start[f + 1]]:
-        begin = tables.place[v]
-        table = tables.table[begin : begin + tables.size[v]].astype(float)
+        table = tables.entries(v).astype(float)
         table *= np.exp(sums.retilt[f] * (np.arange(table.size) - table.argmax()))
-        law, first = np.convolve(law, table / table.sum()), first + int(tables.first[v])
+        law, first = np.convolve(law, table / table.sum()), first + tables.values(v)[0]
     return first, law
 
 
@@ -40,19 +39,18 @@ def entries_checked(sums):
     """Compare the entries of all tables of owners with the true weights; return how many tables."""
     of, doubt, tables, seen = sums.families, sums.doubt, sums.tables, 0
     for f in range(of.owner.size):
-        v = of.owner[f]
-        if v < 0 or doubt.factor[v] == 0.0:
+        v, t = of.owner[f], tables.of[of.owner[f]]
+        if v < 0 or doubt.factor[t] == 0.0:
             continue
-        values = np.arange(tables.first[v], tables.first[v] + tables.size[v])
-        entries = tables.table[tables.place[v] :][: values.size].astype(float)
+        values, entries = np.array(tables.values(v)), tables.entries(v).astype(float)
         first, law = direct_law(sums, f)
         inside = (values >= first) & (values < first + law.size)
         true = np.where(inside, law[np.clip(values - first, 0, law.size - 1)], 0.0)
-        unit = np.exp(doubt.slope[v] * values - doubt.decay[v] * np.abs(values) - doubt.top[v])
-        true *= doubt.unit[v] * unit
+        unit = np.exp(doubt.slope[t] * values - doubt.decay[t] * np.abs(values) - doubt.top[t])
+        true *= doubt.unit[t] * unit
         # term by term in doubles: a relative error of some 1e-13
         assert (entries >= true * (1.0 - 1e-12)).all()
-        assert (entries - true <= 1e-12 * true + doubt.factor[v] * unit + 2.0).all()
+        assert (entries - true <= 1e-12 * true + doubt.factor[t] * unit + 2.0).all()
         seen += 1
     return seen
 
@@ -78,14 +76,14 @@ def test_equal_families_of_different_sums_have_one_table_with_true_weights():
         assert entries_checked(sums) > 30
         for level in (2, 3):
             of = np.flatnonzero(tree.level == level)
-            places = sums.tables.place[of]
-            own = np.unique(np.stack((tree.parents[of], places)), axis=1)
-            shared[level] += own.shape[1] - np.unique(places).size
+            numbers = sums.tables.of[of]
+            own = np.unique(np.stack((tree.parents[of], numbers)), axis=1)
+            shared[level] += own.shape[1] - np.unique(numbers).size
         # those of leaves are not: term by term, as exact arithmetic finds them
         own = sums.families.of_leaves & (sums.families.owner >= 0)
         for f in source.choice(np.flatnonzero(own), 40).tolist():
             v = int(sums.families.owner[f])
-            value = int(sums.tables.first[v] + source.integers(sums.tables.size[v]))
+            value = int(source.choice(sums.tables.values(v)))
             doubt = family_draws.family_draws.doubt_of(v, value, sums.doubt, sums.tables)
             low, high = exact_arithmetic.share(sums, v, f, value)(0)
             assert 1.0 - doubt <= low <= high <= 1
@@ -127,11 +125,11 @@ def test_shares_agree_with_the_sums_term_by_term():
         product *= share
         if f < 0 or sums.directly[f]:
             continue
-        own = sums.doubt
-        log = own.slope[v] * value - own.decay[v] * abs(value) - own.top[v]
-        entry = sums.tables.table[sums.tables.place[v] + value - sums.tables.first[v]]
+        own, t = sums.doubt, sums.tables.of[v]
+        log = own.slope[t] * value - own.decay[t] * abs(value) - own.top[t]
+        entry = sums.tables.entries(v)[value - sums.tables.values(v)[0]]
         first, direct = direct_law(sums, f)
-        true = own.unit[v] * math.exp(log) * direct[value - first] / entry
+        true = own.unit[t] * math.exp(log) * direct[value - first] / entry
         assert share == pytest.approx(true, rel=1e-11)
     assert 1.0 - doubts[0] - 1e-13 <= product <= 1.0 + 1e-13
 
@@ -142,13 +140,14 @@ def test_values_whose_weights_are_too_small_for_doubles_are_possible():
     x = tree.roll_up(np.array([400, 0, 2, 1, 380, 0]))
     sums = filled(conditioned(tree, 0.3, pinned=False), x)
     of, tables = sums.families, sums.tables
-    assert (tables.table >= 1).all()
     for f in np.flatnonzero(of.of_leaves):
         v = int(of.owner[f])
+        assert (tables.entries(v) >= 1).all()
         # nothing lies below the least sum, and the table begins there
-        assert tables.first[v] == sums.leaves.base[f]
-        assert tables.tails[0, v] == 0.0
-        low, high = exact_arithmetic.share(sums, v, int(f), int(tables.first[v]))(40)
+        first = tables.values(v)[0]
+        assert first == sums.leaves.base[f]
+        assert tables.tails[0, tables.of[v]] == 0.0
+        low, high = exact_arithmetic.share(sums, v, int(f), first)(40)
         assert 0 < low <= high < Decimal("1e-300")
 
 
@@ -162,7 +161,7 @@ def test_no_weight_exceeds_its_table_or_the_bound_beyond_it(scale):
         of, tables = sums.families, sums.tables
         for f in np.flatnonzero(of.owner >= 0):
             v = int(of.owner[f])
-            first, size = int(tables.first[v]), int(tables.size[v])
+            first, size = tables.values(v)[0], len(tables.values(v))
             away = np.unique(np.geomspace(1, 200, 4).astype(int))
             inside = source.integers(0, size, 2)
             for place in [*inside.tolist(), *(-away).tolist(), *(size - 1 + away).tolist()]:

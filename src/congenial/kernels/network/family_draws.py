@@ -22,7 +22,7 @@ import math
 
 import numpy as np
 
-from congenial.kernels.network.family_sums import LARGEST_TAIL, fill_powers, moments_of_family
+from congenial.kernels.network.family_sums import LARGEST_TAIL, moments_of_family
 from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.doubled import doubled_exp, two_product, two_sum
@@ -40,6 +40,9 @@ _SPARE = np.uint64(2)
 _WHOLE, _WHOLE_LIFTS = 2.0**62 * (1.0 - 2.0**-29), 2.0**40
 # Largest exponent of a weight beyond a table, and a relative error that a bound on it has room for.
 _FAR, _WELL = 700.0, 1e-6
+# Squared distance of a sum from the mean of proposals, in variances, from which on they are tilted:
+# to lay out tilted weights takes as long as some twenty attempts.
+_NEAR = 4.0
 # Largest exponent of a tilt of proposals, and most tilts that are tried for one sum.
 MOST_NATS, _TURNS = 32.0, 6
 # Failed attempts of a family of leaves after which its proposals are tilted towards the sum; steps
@@ -47,8 +50,6 @@ MOST_NATS, _TURNS = 32.0, 6
 FAILED, _STEPS, _FARTHEST = 64, 60, 64.0
 # The largest probability with which an attempt of leaves is accepted, see `_try_leaves`.
 _UNIT, BELOW_ONE = 2.0**-53, 1.0 - 2.0**-40
-# Factor that makes up for rounding errors, so that a weight is rounded up.
-ABOVE = 1.0 + 2.0**-48
 
 
 @njit(inner=True)
@@ -76,79 +77,95 @@ def _decided(probability, off, word):
     return 0 if at > middle + room else -1
 
 
+@njit()
+def cumulate(place, size, table, largest, moments):
+    """Turn the entries of tables into their running sums.
+
+    Fills `largest` with the largest entry of each, and `moments` (2, tables) with mean and variance
+    of the places.
+    """
+    for t in range(place.size):
+        whole, first, second, top = np.int64(0), 0.0, 0.0, np.int64(0)
+        for i in range(size[t]):
+            entry = table[place[t] + i]
+            top, whole = max(top, entry), whole + entry
+            first += float(entry) * i
+            second += float(entry) * i * i
+            table[place[t] + i] = whole
+        largest[t] = top
+        moments[0, t] = first / float(whole)
+        moments[1, t] = second / float(whole) - moments[0, t] * moments[0, t]
+
+
 @njit(inner=True)
-def _cumulate(tables, u, rows, at):
-    """Write the running sums of the table of variable u to rows[at], ..."""
-    place, _, size, table, _ = tables
-    total = np.int64(0)
-    for i in range(size[u]):
-        total += table[place[u] + i]
-        rows[at + i] = total
+def _tilt(running, begin, width, tilt, rows, shares):
+    """Fill the rows of one member as `lay_out` does, with their running sums, and its shares.
+
+    Returns (middle, scale, largest weight, sum of weights, mean and variance of the places).
+    """
+    middle, most, before = 0, np.int64(0), np.int64(0)
+    for i in range(width):
+        rows[i] = running[begin + i] - before
+        before = running[begin + i]
+        if rows[i] > most:
+            middle, most = i, rows[i]
+    total = 0.0
+    for i in range(width):
+        shares[i] = float(rows[i]) * elementary.exp(tilt * (i - middle))
+        total += shares[i]
+    scale = (_WHOLE - 2.0 * width) / total
+    # more than the rounding errors of the exponents and the exponentials
+    above = 1.0 + (abs(tilt) * width + 16.0) * _UNIT
+    top, whole, first, second = np.int64(0), np.int64(0), 0.0, 0.0
+    for i in range(width):
+        own = shares[i] * scale
+        entry = np.int64(own * above) + 1
+        shares[i] = own / float(entry)
+        top, whole = max(top, entry), whole + entry
+        first += float(entry) * i
+        second += float(entry) * i * i
+        rows[i] = whole
+    first /= float(whole)
+    return middle, scale, top, whole, first, second / float(whole) - first * first
 
 
 @njit()
 def lay_out(tables, member, begin, stop, tilt, rows, shares, laid):
-    """Write the weights that propose the values of members, tilted, to `rows`, one after another.
+    """Lay out the weights that propose the values of members, tilted.
 
     Weights are integers. Each is at least entry * exp(tilt * (i - middle)) * scale, for the entry
-    at place i of the member's table, and exceeds it by the share that `shares` lacks to 1. Without
-    a tilt they are the entries. `laid` (members, 2) has the middle and the scale of each. The
-    weights of all members but the widest one are added up. That is the one whose largest weight is
-    the least share of their sum. Returns (where it is among the members, its largest weight; a
-    bound on its weights beyond its table, as a share of that; mean and variance of the sum; whether
-    the weights beyond all tables are small enough to be drawn).
+    at place i of the member's table. Their running sums are written to `rows`, one member after
+    another, and what each weight lacks, as a share, to `shares`. Without a tilt, weights are the
+    entries, and nothing is written. `laid` (members, 2) has the middle and the scale of each. All
+    members but the widest one are drawn. That is the one whose largest weight is the least share of
+    their sum. Returns (where it is among the members, its largest weight; a bound on its weights
+    beyond its table, as a share of that; mean and variance of the sum; whether the weights beyond
+    all tables are small enough to be drawn).
     """
-    place, low, size, table, tails = tables
+    of, place, low, size, running, tails, largest, moments = tables
     best, least, most, at, edge, fits = begin, 2.0, np.int64(0), 0, 0.0, True
     mean = variance = 0.0
     for j in range(begin, stop):
-        zero, width = place[member[j]], size[member[j]]
-        middle, scale, off = 0, 1.0, 0.0
+        t = of[member[j]]
+        width, middle, scale, top = size[t], 0, 1.0, largest[t]
+        whole, first, spread = running[place[t] + width - 1], moments[0, t], moments[1, t]
         if tilt != 0.0:
-            total = 0.0
-            for i in range(width):
-                middle = i if table[zero + i] > table[zero + middle] else middle
-            for i in range(width):
-                shares[at + i] = float(table[zero + i]) * elementary.exp(tilt * (i - middle))
-                total += shares[at + i]
-            scale = (_WHOLE - 2.0 * width) / total
-            # more than the rounding errors of the exponents and the exponentials
-            off = (abs(tilt) * width + 16.0) * _UNIT
+            own = rows[at : at + width], shares[at : at + width]
+            middle, scale, top, whole, first, spread = _tilt(running, place[t], width, tilt, *own)
         laid[j - begin, 0], laid[j - begin, 1] = middle, scale
-        top, whole, first, second = np.int64(0), np.int64(0), 0.0, 0.0
-        for i in range(width):
-            entry = table[zero + i]
-            if tilt == 0.0:
-                shares[at + i] = 1.0
-            else:
-                own = shares[at + i] * scale
-                entry = np.int64(own * (1.0 + off)) + 1
-                shares[at + i] = own / float(entry)
-            rows[at + i] = entry
-            top, whole = max(top, entry), whole + entry
-            first += float(entry) * i
-            second += float(entry) * i * i
-        first, second = first / float(whole), second / float(whole)
-        mean += low[member[j]] + first
-        variance += second - first * first
+        mean += low[t] + first
+        variance += spread
         mine = 0.0
         for side in range(2):
-            bound, fall = tails[2 * side, member[j]], tails[2 * side + 1, member[j]]
+            bound, fall = tails[2 * side, t], tails[2 * side + 1, t]
             if bound > 0.0:
                 fall += tilt if side == 0 else -tilt
                 away = float(-1 - middle if side == 0 else width - middle)
-                own = bound * scale * elementary.exp(min(tilt * away, _FAR))
-                fits &= fall > 0.0 and own < LARGEST_TAIL * -elementary.expm1(-fall)
-                mine = max(mine, own)
+                weight = bound * scale * elementary.exp(min(tilt * away, _FAR))
+                fits &= fall > 0.0 and weight < LARGEST_TAIL * -elementary.expm1(-fall)
+                mine = max(mine, weight)
         if float(top) < least * float(whole):
             best, least, most, edge = j, float(top) / float(whole), top, mine / float(top)
-        at += width
-    at = 0
-    for j in range(begin, stop):
-        width = size[member[j]]
-        if j != best:
-            for i in range(at + 1, at + width):
-                rows[i] += rows[i - 1]
         at += width
     return best, most, edge, mean, variance, fits
 
@@ -181,7 +198,7 @@ def draw(
     ones.
     """
     start, member, owner, root, of_leaves, lone, _, _ = families
-    _, first, size, _, _ = tables
+    of_table, place, first, size, running, _, _, _ = tables
     base_tilt, retilt = tilts
     columns, used = values.shape[1], 0
     rows, shares, laid = np.empty(1024, dtype=np.int64), np.empty(1024), np.empty((64, 2))
@@ -192,20 +209,18 @@ def draw(
         if root[f] and state[3] <= at:
             if words.size - used < columns - state[1]:
                 return used
-            if rows.size < size[v]:
-                rows = np.empty(2 * size[v], dtype=np.int64)
-            _cumulate(tables, v, rows, 0)
+            t = of_table[v]
             for r in range(state[1], columns):
                 target = np.int64(words[used] >> _SPARE)
-                if target < rows[size[v] - 1]:
-                    values[v, r] = first[v] + _passed(rows, 0, size[v], target)
+                if target < running[place[t] + size[t] - 1]:
+                    values[v, r] = first[t] + _passed(running, place[t], size[t], target)
                 elif state[2] != CHOSEN:
                     state[1], state[2] = r, ROOT
                     return used
                 state[2] = CLEAR
                 used += 1
             state[1], state[3] = 0, at + 1
-        law = 1.0, True, 0, 0, np.int64(0), 0.0
+        law = 1.0, True, 0.0, 0, 0, np.int64(0), 0.0
         of_all = tables, member, begin, stop
         last, most, need, tilt = -1, np.int64(0), 0, 0.0
         edge = mean = variance = 0.0
@@ -222,16 +237,16 @@ def draw(
         else:
             room = 0
             for j in range(begin, stop):
-                room += size[member[j]]
-                widest = max(widest, size[member[j]])
+                width = size[of_table[member[j]]]
+                room, widest = room + width, max(widest, width)
                 lifted += lone[member[j]]
-            if rows.size < room or shares.size < room:
+            if rows.size < room:
                 rows, shares = np.empty(2 * room, dtype=np.int64), np.empty(2 * room)
             if laid.shape[0] < stop - begin:
                 laid = np.empty((2 * (stop - begin), 2))
             need = stop - begin
             if state[1] == 0 and state[2] == CLEAR:
-                turned[0] = retilt[f]
+                turned[0] = 0.0
             tilt = turned[0]
             last, most, edge, mean, variance, _ = lay_out(*of_all, tilt, rows, shares, laid)
         for r in range(state[1], columns):
@@ -248,21 +263,25 @@ def draw(
             if last >= 0 and need > 1 and answer < UNDECIDED:
                 # proposals near the sum are accepted more often; any tilt leaves the law as it is
                 whole = float(values[v, r]) if v >= 0 else 0.0
-                for _ in range(_TURNS):
+                for turn in range(_TURNS):
                     off = whole - mean
-                    if off * off <= variance:
+                    if off * off <= (_NEAR if tilt == 0.0 else 1.0) * variance:
                         break
-                    step = off / max(variance, abs(off) * math.sqrt(variance))
-                    if abs(tilt + step) * widest > MOST_NATS:
-                        break
-                    tilt += step
+                    before = tilt
+                    if turn == 0 and tilt == 0.0 and retilt[f] != 0.0:
+                        tilt = retilt[f]
+                    else:
+                        tilt += off / max(variance, abs(off) * math.sqrt(variance))
+                        if abs(tilt) * widest > MOST_NATS:
+                            tilt = before
+                            break
                     laid_out = lay_out(*of_all, tilt, rows, shares, laid)
                     if not laid_out[-1]:
-                        tilt -= step
+                        tilt = before
                         laid_out = lay_out(*of_all, tilt, rows, shares, laid)
-                        last, most, edge, mean, variance, _ = laid_out
-                        break
                     last, most, edge, mean, variance, _ = laid_out
+                    if tilt == before:
+                        break
                 turned[0] = tilt
             while True:
                 if words.size - used < need:
@@ -288,7 +307,7 @@ def draw(
                     )
                 else:
                     off = (4.0 * abs(tilt) * widest + 128.0) * need * _UNIT
-                    proposal = last, most, edge, rows, shares, off
+                    proposal = last, most, edge, tilt != 0.0, rows, shares, off
                     done = _try_tables(f, families, tables, proposal, words, used, values, r)
                 if done < 0:
                     state[2] = UNDECIDED
@@ -330,10 +349,10 @@ def _lifted(f, leaves):
 @njit(inner=True)
 def _tilted_leaves(f, size, need, widest, highest, leaves, lifts, tilt):
     """Fill the lifts of a family with a tilt; return what `_try_leaves` takes as its law."""
-    unit, top = 1.0, True
-    if need > 1:
-        unit, top = cumulate_lifts(leaves[4][f], tilt, widest, *lifts)
-    return unit, top, need, highest, mode_of(size, leaves[4][f], tilt), tilt
+    if need == 0:
+        return 1.0, True, 0.0, need, highest, np.int64(0), tilt
+    unit, top, off = cumulate_lifts(leaves[4][f], tilt, widest, *lifts)
+    return unit, top, off, need, highest, mode_of(size, leaves[4][f], tilt), tilt
 
 
 @njit(inner=True)
@@ -368,7 +387,7 @@ def _try_leaves(f, families, leaves, binomials, base_tilt, law, lifts, words, us
     start, member, owner, _, _, _, gap, least = families
     base = leaves[3]
     of, offset, length, binomial = binomials
-    unit, top, need, highest, mode, tilt = law
+    unit, top, off, need, highest, mode, tilt = law
     powers, sums, shares = lifts
     v = owner[f]
     whole = (values[v, r] if v >= 0 else np.int64(0)) - base[f]
@@ -381,7 +400,7 @@ def _try_leaves(f, families, leaves, binomials, base_tilt, law, lifts, words, us
         lift = np.int64(0)
         if c > 0:
             own = (powers[c] if top else 1.0) * unit
-            end = np.int64(own * ABOVE) + 1
+            end = np.int64(own * (1.0 + off)) + 1
             total = sums[c] + end
             target, low = scaled(words[used], total)
             used += 1
@@ -408,7 +427,7 @@ def _try_leaves(f, families, leaves, binomials, base_tilt, law, lifts, words, us
     h, low = two_product(by, away)
     h, low = doubled_exp(h, low + by_low * away)
     ratio *= binomial[at + left] / binomial[at + best] * (h + low)
-    return _decided(ratio, (16.0 * need + 32.0) * _UNIT, words[used])
+    return _decided(ratio, need * off + 32.0 * _UNIT, words[used])
 
 
 @njit()
@@ -421,32 +440,38 @@ def best_rest(mode, whole, highest):
 def _try_tables(f, families, tables, proposal, words, used, values, r):
     """Draw members by their tables; return whether they are accepted, -1 if the caller decides."""
     start, member, owner, _, _, _, _, _ = families
-    _, first, size, _, _ = tables
-    last, most, edge, rows, shares, off = proposal
-    left, begun, own = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)), 0, 0
-    ratio = 1.0
+    of, place, first, size, running, _, _, _ = tables
+    last, most, edge, tilted, rows, shares, off = proposal
+    left, at, own = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)), 0, 0
+    sums, ratio = rows if tilted else running, 1.0
     for j in range(start[f], start[f + 1]):
         u = member[j]
+        t = of[u]
+        begin, width = at if tilted else place[t], size[t]
+        at += width
         if j == last:
-            own = begun
-        else:
-            target = np.int64(words[used] >> _SPARE)
-            used += 1
-            if target >= rows[begun + size[u] - 1]:
-                return -1
-            i = _passed(rows, begun, size[u], target)
-            values[u, r] = first[u] + i
-            left -= values[u, r]
-            ratio *= shares[begun + i]
-        begun += size[u]
+            own = begin
+            continue
+        target = np.int64(words[used] >> _SPARE)
+        used += 1
+        if target >= sums[begin + width - 1]:
+            return -1
+        i = _passed(sums, begin, width, target)
+        values[u, r] = first[t] + i
+        left -= values[u, r]
+        if tilted:
+            ratio *= shares[begin + i]
     u = member[last]
     values[u, r] = left
     if start[f + 1] - start[f] == 1:
         return 1
-    i = left - first[u]
-    if i < 0 or i >= size[u]:
+    i = left - first[of[u]]
+    if i < 0 or i >= size[of[u]]:
         return 0 if _decided(edge, _WELL, words[used]) == 0 else -1
-    ratio *= shares[own + i] * (float(rows[own + i]) / float(most))
+    entry = sums[own + i] - (sums[own + i - 1] if i > 0 else np.int64(0))
+    if tilted:
+        ratio *= shares[own + i]
+    ratio *= float(entry) / float(most)
     return _decided(ratio, off, words[used])
 
 
@@ -454,32 +479,41 @@ def _try_tables(f, families, tables, proposal, words, used, values, r):
 def doubt_of(v, x, doubt, tables):
     """Return by which share the entry of x may be too large, 1 beyond the table (`Doubt`)."""
     factor, rounding, slope, decay, log_top, _ = doubt
-    place, first, size, table, _ = tables
-    if x < first[v] or x >= first[v] + size[v]:
+    of, place, first, size, running, _, _, _ = tables
+    t = of[v]
+    i = x - first[t]
+    if i < 0 or i >= size[t]:
         return 1.0
-    if rounding[v] == 0.0:
+    if rounding[t] == 0.0:
         return 0.0
-    entry = float(table[place[v] + x - first[v]])
-    more = factor[v] * elementary.exp(slope[v] * x - decay[v] * abs(x) - log_top[v])
-    return (more + 1.0) / entry + rounding[v]
+    entry = float(running[place[t] + i] - (running[place[t] + i - 1] if i > 0 else np.int64(0)))
+    more = 1.0
+    if factor[t] > 0.0:
+        more += factor[t] * elementary.exp(slope[t] * x - decay[t] * abs(x) - log_top[t])
+    return more / entry + rounding[t]
 
 
 @njit()
 def cumulate_lifts(inverse, tilt, widest, powers, sums, shares):
-    """Fill the powers and running weights of lifts of gaps up to `widest`; return (unit, top).
+    """Fill the powers and running weights of lifts of gaps up to `widest`; return (unit, top, off).
 
-    A weight is an integer, and is at least unit * (1 - exp(-2 inverse)) times a power. `shares`
-    has the latter over the former.
+    Powers fall from the likelier end on, which is the top, or neither end, if `top`. `off` bounds
+    their relative errors. A weight is an integer, and is at least unit * (1 - exp(-2 inverse))
+    times a power. `shares` has the latter over the former.
     """
-    top = fill_powers(inverse, tilt, powers[: widest + 1])
-    most, total = -elementary.expm1(-2.0 * inverse), 1.0
+    rate, most, total = abs(tilt + inverse), -elementary.expm1(-2.0 * inverse), 1.0
+    ratio, power = elementary.exp(-rate), 1.0
     for h in range(widest + 1):
-        total += most * powers[h]
+        powers[h] = power
+        total += most * power
+        power *= ratio
+    # a power has one rounding for each factor, which has those of the rate and the exponential
+    off = (16.0 + widest * (4.0 + 2.0 * rate)) * _UNIT
     unit = (_WHOLE_LIFTS - 2.0 * widest - 4.0) / total
-    sums[0] = 0
+    first, sums[0] = 0 if tilt + inverse >= 0.0 else 1, 0
     for h in range(widest):
-        own = most * powers[h if top else h + 1] * unit
-        weight = np.int64(own * ABOVE) + 1
+        own = most * powers[h + first] * unit
+        weight = np.int64(own * (1.0 + off)) + 1
         shares[h] = own / float(weight)
         sums[h + 1] = sums[h] + weight
-    return unit, top
+    return unit, first == 0, off

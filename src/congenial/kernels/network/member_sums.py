@@ -79,11 +79,11 @@ def moments_of_tables(place, first, size, table, means, variances):
 
 
 @njit()
-def beyond(tails, v, size, tilt, shift):
-    """Return the weight of v beyond its table, tilted by exp(tilt * place - shift); inf if none."""
+def beyond(tails, t, size, tilt, shift):
+    """Return the weight beyond table t, tilted by exp(tilt * place - shift); inf if unbounded."""
     out = 0.0
     for side in range(2):
-        bound, fall = tails[2 * side, v], tails[2 * side + 1, v]
+        bound, fall = tails[2 * side, t], tails[2 * side + 1, t]
         if bound > 0.0:
             fall += tilt if side == 0 else -tilt
             if fall <= 0.0:
@@ -96,21 +96,21 @@ def beyond(tails, v, size, tilt, shift):
 
 
 @njit()
-def place_members(number, begins, rows, table, tails, base, owners, theta, grid, depth, found):
+def place_members(number, begins, rows, times, tables, base, owners, theta, grid, depth, found):
     """Tilt the members of families `number`, and place their sums; fill `found` (families, 9).
 
-    `rows` has members, sizes, places and times. Rows begins[i] .. begins[i + 1] - 1 have the
-    members of number[i]: `times` members with a table of `size` from `place` on, and the tails of
-    `member`. `base` is the least sum of places. The columns of
-    `found`: a tilt, a multiple of `grid`, by which the mean comes near the one that the owner's
-    weight wants; ends beyond which the tilted sum, counted from `base`, hardly lies; for each of
-    the two ends, a rate and a level (`weigh`), where a sum counts from the first end (Chernoff);
-    the longest table; the summed weights beyond tables, as shares of those in them. A rate is 0
-    where nothing lies beyond, and nan if no bound is known. If the tilt that the owner's weight
-    needs is not possible with these tables, all columns but the tilt are nan.
+    Rows begins[i] .. begins[i + 1] - 1 have the members of number[i]: `times` members with the same
+    one of the tables, whose places, sizes, entries and tails are in `tables`. `base` is the least
+    sum of places. The columns of `found`: a tilt, a multiple of `grid`, by which the mean comes
+    near the one that the owner's weight wants; ends beyond which the tilted sum, counted from
+    `base`, hardly lies; for each of the two ends, a rate and a level (`weigh`), where a sum counts
+    from the first end (Chernoff); the longest table; the summed weights beyond tables, as shares of
+    those in them. A rate is 0 where nothing lies beyond, and nan if no bound is known. If the tilt
+    that the owner's weight needs is not possible with these tables, all columns but the tilt are
+    nan.
     """
     kind, inverse, above, lo, hi = owners
-    member, size, place, times = rows
+    places, sizes, table, tails = tables
     many = 1
     for i in range(number.size):
         many = max(many, begins[i + 1] - begins[i])
@@ -118,13 +118,13 @@ def place_members(number, begins, rows, table, tails, base, owners, theta, grid,
     for i in range(number.size):
         f, a, b = number[i], begins[i], begins[i + 1]
         longest, least, largest = np.int64(0), -np.inf, np.inf
-        for r in range(a, b):
-            longest = max(longest, size[r])
-            v = member[r]
-            if tails[0, v] > 0.0:
-                least = max(least, -tails[1, v])
-            if tails[2, v] > 0.0:
-                largest = min(largest, tails[3, v])
+        place, size = places[rows[a:b]], sizes[rows[a:b]]
+        for t in rows[a:b]:
+            longest = max(longest, sizes[t])
+            if tails[0, t] > 0.0:
+                least = max(least, -tails[1, t])
+            if tails[2, t] > 0.0:
+                largest = min(largest, tails[3, t])
         decay = inverse[f] if kind[f] == LAPLACE else 0.0
         lower, upper = _STEEPEST * least, _STEEPEST * largest
         # no weight of the owner may rise outwards faster than without noise
@@ -138,7 +138,7 @@ def place_members(number, begins, rows, table, tails, base, owners, theta, grid,
             found[i, 0] = math.floor((high if lower > high else low) / grid) * grid
             continue
         factors, grown = np.empty(longest), np.empty(longest)
-        of = table, place[a:b], size[a:b], times[a:b]
+        of = table, place, size, times[a:b]
         tilt = math.floor(min(max(lower, 0.0), upper) / grid) * grid
         fill_factors(tilt, factors)
         mean, variance = _spread(*of, factors, own)
@@ -168,7 +168,7 @@ def place_members(number, begins, rows, table, tails, base, owners, theta, grid,
         found[i, 0], found[i, 7] = tilt, longest
         shift, lost = tilt * (longest - 1.0) if tilt > 0.0 else 0.0, 0.0
         for r in range(a, b):
-            lost += times[r] * beyond(tails, member[r], size[r], tilt, shift) / own[r - a, 0]
+            lost += times[r] * beyond(tails, rows[r], size[r - a], tilt, shift) / own[r - a, 0]
         found[i, 8] = lost
         for side in range(2):
             sign = 2.0 * side - 1.0
@@ -178,16 +178,16 @@ def place_members(number, begins, rows, table, tails, base, owners, theta, grid,
             by = min(by, _NATS / longest)
             for j in range(longest):
                 grown[j] = factors[j] * elementary.exp(sign * by * j)
-            reach, most, known = 0.0, 0.0, tails_of(tails, member[a:b], side)
+            reach, most, known = 0.0, 0.0, tails_of(tails, rows[a:b], side)
             for r in range(a, b):
                 total = 0.0
-                for j in range(size[r]):
-                    total += float(table[place[r] + j]) * grown[j]
-                total += beyond(tails, member[r], size[r], tilt + sign * by, shift)
+                for j in range(size[r - a]):
+                    total += float(table[place[r - a] + j]) * grown[j]
+                total += beyond(tails, rows[r], size[r - a], tilt + sign * by, shift)
                 reach += times[r] * (
                     elementary.log(total / own[r - a, 0]) - sign * by * own[r - a, 1]
                 )
-                most += times[r] * (size[r] - 1)
+                most += times[r] * (size[r - a] - 1)
             # the sum x lies beyond mean + sign * y with at most exp(reach - by * y)
             y = (reach + depth) / by
             end = math.floor(mean - y) if side == 0 else math.floor(mean + y) + 1.0
@@ -205,11 +205,11 @@ def place_members(number, begins, rows, table, tails, base, owners, theta, grid,
 
 
 @njit(inner=True)
-def tails_of(tails, members, side):
-    """Return whether any of the members may lie beyond its table on one side."""
+def tails_of(tails, numbers, side):
+    """Return whether anything may lie beyond any of some tables on one side."""
     known = False
-    for v in members:
-        known |= tails[2 * side, v] > 0.0
+    for t in numbers:
+        known |= tails[2 * side, t] > 0.0
     return known
 
 

@@ -43,9 +43,7 @@ _SPARE = 20
 
 def settle_root(sums: FamilySums, v: int, word: int, rng: Randomness) -> int | None:
     """Return the value of a root whose word chooses none of its table; None if it is in vain."""
-    tables = sums.tables
-    begin, size = int(tables.place[v]), int(tables.size[v])
-    beyond = (word >> (_WORD - _CHOICE)) - int(tables.table[begin : begin + size].sum())
+    beyond = (word >> (_WORD - _CHOICE)) - int(sums.tables.entries(v).sum())
     found = _beyond(sums, v, beyond, 0.0, 0, Decimal(1), rng)
     if found is None or not is_below(int(rng.bits(1)[0]), found[1], rng):
         return None
@@ -62,12 +60,12 @@ def try_tables(
     of, tables = sums.families, sums.tables
     begin, stop = int(of.start[f]), int(of.start[f + 1])
     members = of.member[begin:stop].tolist()
-    sizes = tables.size[members]
-    begins = np.cumsum(sizes) - sizes
+    sizes = tables.size[tables.of[members]]
+    begins, laid = np.cumsum(sizes) - sizes, np.empty((len(members), 2))
     rows, shares = np.empty(int(sizes.sum()), dtype=np.int64), np.empty(int(sizes.sum()))
-    laid = np.empty((len(members), 2))
-    law = tables, of.member, begin, stop, tilt, rows, shares, laid
-    last, most, *_ = kernels.lay_out(*law)
+    last, most, *_ = kernels.lay_out(tables, of.member, begin, stop, tilt, rows, shares, laid)
+    if not tilt:
+        rows, begins = tables.running, tables.place[tables.of[members]]
     left, used, parts = int(values[of.owner[f]]) if of.owner[f] >= 0 else 0, 0, []
     for j, v in enumerate(members):
         if begin + j == last:
@@ -78,7 +76,7 @@ def try_tables(
         if target < own[-1]:
             i = int(own.searchsorted(target, side="right"))
             weight = int(own[i] - (own[i - 1] if i else 0))
-            x, p = i + int(tables.first[v]), _weight(sums, v, i, tilt, laid[j], weight)
+            x, p = i + tables.values(v)[0], _weight(sums, v, i, tilt, laid[j], weight)
         else:
             middle, scale = laid[j].tolist()
             beyond = target - int(own[-1])
@@ -91,7 +89,7 @@ def try_tables(
         parts.append(p)
     v = int(of.member[last])
     values[v] = left
-    place = left - int(tables.first[v])
+    place = left - tables.values(v)[0]
     parts.append(_weight(sums, v, place, tilt, laid[last - begin], int(most)))
     return is_below(int(words[used]), product(parts), rng)
 
@@ -110,13 +108,13 @@ def try_leaves(
     inverse, widest = float(law.inverse[f]), max(gaps)
     powers, shares = np.empty((2, widest + 2))
     weights = np.empty(widest + 2, dtype=np.int64)
-    unit, top = kernels.cumulate_lifts(inverse, tilt, widest, powers, weights, shares)
+    unit, top, off = kernels.cumulate_lifts(inverse, tilt, widest, powers, weights, shares)
     whole = int(values[of.owner[f]] if of.owner[f] >= 0 else 0) - int(law.base[f])
     left, used, lifts = whole, 0, []
     for v, gap in zip(members, gaps, strict=True):
         lift = 0
         if gap:
-            end = int(float(powers[gap] if top else 1.0) * unit * kernels.ABOVE) + 1
+            end = int(float(powers[gap] if top else 1.0) * unit * (1.0 + off)) + 1
             total = int(weights[gap]) + end
             target, low = divmod(int(words[used]) * total, 1 << _WORD)
             used += 1
@@ -154,7 +152,7 @@ def try_leaves(
 
 def share(sums: FamilySums, v: int, f: int, x: int) -> Probability:
     """Return the true weight of variable v at x over that of its table; f is its family, or -1."""
-    doubt = sums.doubt
+    doubt, t = sums.doubt, sums.tables.of[v]
     least = sums.families.least[v] if f < 0 else sums.limits[0, f]
     outside = x < least or (f >= 0 and x > sums.limits[1, f])
 
@@ -162,10 +160,10 @@ def share(sums: FamilySums, v: int, f: int, x: int) -> Probability:
         if outside:
             return Decimal(0), Decimal(0)
         with precision(level):
-            log = Decimal(float(doubt.slope[v])) * x - Decimal(float(doubt.decay[v])) * abs(x)
+            log = Decimal(float(doubt.slope[t])) * x - Decimal(float(doubt.decay[t])) * abs(x)
             # the terms are large and nearly cancel, which costs some of the guard's digits
-            own = (log - Decimal(float(doubt.top[v]))).exp() * Decimal(float(doubt.unit[v]))
-            own /= _entry(sums, v, x - int(sums.tables.first[v]))
+            own = (log - Decimal(float(doubt.top[t]))).exp() * Decimal(float(doubt.unit[t]))
+            own /= _entry(sums, v, x - sums.tables.values(v)[0])
             low = high = Decimal(1)
             if f >= 0 and sums.families.of_leaves[f]:
                 low, high = _sum_of_leaves(sums, f, x, level)
@@ -197,12 +195,12 @@ def _weight(
 
 def _entry(sums: FamilySums, v: int, place: int) -> Decimal:
     """Return the weight of a table at a place, within it or beyond."""
-    tables = sums.tables
-    size = int(tables.size[v])
+    tables, t = sums.tables, sums.tables.of[v]
+    size, at = int(tables.size[t]), tables.place[t] + place
     if 0 <= place < size:
-        return Decimal(int(tables.table[tables.place[v] + place]))
+        return Decimal(int(tables.running[at] - (tables.running[at - 1] if place else 0)))
     side, k = (0, -1 - place) if place < 0 else (2, place - size)
-    bound, fall = tables.tails[side : side + 2, v].tolist()
+    bound, fall = tables.tails[side : side + 2, t].tolist()
     return Decimal(bound) * (-Decimal(fall) * k).exp()
 
 
@@ -220,9 +218,9 @@ def _beyond(
     Returns the value and the true weight over that of the proposal; None if no weight is chosen.
     """
     tables = sums.tables
-    size, first = int(tables.size[v]), int(tables.first[v])
+    size, first = len(tables.values(v)), tables.values(v)[0]
     for side in (0, 2):
-        bound, fall = tables.tails[side : side + 2, v].tolist()
+        bound, fall = tables.tails[side : side + 2, tables.of[v]].tolist()
         if not bound:
             continue
         place, sign = (size, 1) if side else (-1, -1)
@@ -316,22 +314,21 @@ def _sum_of_tables(sums: FamilySums, f: int, x: int, level: int) -> Enclosure:
     z = Decimal(tilt).exp()
     parts, lost, y = list[Part](), Decimal(0), x
     for v in members:
-        begin, size = int(tables.place[v]), int(tables.size[v])
         part, by = list[Decimal](), Decimal(1)
-        for entry in tables.table[begin : begin + size].tolist():
+        for entry in tables.entries(v).tolist():
             part.append(entry * by)
             by *= z
         total = sum(part, start=Decimal(0))
         ends = list[list[Decimal]]()
         for side, edge in ((0, 1 / z), (2, by)):
-            bound, fall = tables.tails[side : side + 2, v].tolist()
+            bound, fall = tables.tails[side : side + 2, tables.of[v]].tolist()
             ratio, rate = (-Decimal(fall)).exp() * (z if side else 1 / z), fall - tilt * (side - 1)
             many = math.ceil(_LONGER * level / rate) if bound else 0
             ends.append([Decimal(bound) * edge * ratio**k for k in range(many)])
             if bound:
                 lost += Decimal(bound) * edge * ratio**many / (1 - ratio) / total
         parts.append(([w / total for w in (*ends[0][::-1], *part, *ends[1])], 1))
-        y += len(ends[0]) - int(tables.first[v])
+        y += len(ends[0]) - tables.values(v)[0]
     if y < 0:
         return Decimal(0), 4 * lost
     law, error = _law_of_sum(parts, y, level)

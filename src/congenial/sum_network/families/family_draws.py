@@ -117,7 +117,7 @@ def _choose(sums: FamilySums, values: IntArray, doubts: FloatArray, rng: Randomn
         if waiting == family_draws.ROOT:
             state[2] = family_draws.CHOSEN
             found = exact.settle_root(sums, v, int(words[0]), rng)
-            mine[v] = sums.tables.first[v] if found is None else found
+            mine[v] = sums.tables.values(v)[0] if found is None else found
             doubts[column] = np.inf if found is None else 0.0
         elif waiting == family_draws.DOUBTFUL:
             state[2] = family_draws.COUNTED
@@ -150,7 +150,7 @@ def _is_kept(sums: FamilySums, word: int, of: list[tuple[int, int, int]], rng: R
     """
     found, share, units = dict[tuple[int, int], tuple[float, float]](), 1.0, 0.0
     for v, f, x in of:
-        key = int(sums.tables.place[v]), x
+        key = int(sums.tables.of[v]), x
         if key not in found:
             found[key] = _share(sums, v, f, x)
         share *= found[key][0]
@@ -185,13 +185,13 @@ def _compose(sums: FamilySums, values: IntArray, rng: Randomness) -> None:
 
 def _share(sums: FamilySums, v: int, f: int, x: int) -> tuple[float, float]:
     """Return the true weight of variable v at x over its entry, and its units of rounding."""
-    doubt, tables = sums.doubt, sums.tables
-    if not 0 <= x - tables.first[v] < tables.size[v]:
+    doubt, t = sums.doubt, sums.tables.of[v]
+    if x not in sums.tables.values(v):
         return 1.0, math.inf
     # exact up to one rounding, since the terms are large and nearly cancel
-    log = Fraction(doubt.slope[v]) * x - Fraction(doubt.decay[v]) * abs(x) - Fraction(doubt.top[v])
-    entry = float(tables.table[tables.place[v] + x - tables.first[v]])
-    weight = float(doubt.unit[v]) * elementwise.exp(log) / entry
+    log = Fraction(doubt.slope[t]) * x - Fraction(doubt.decay[t]) * abs(x) - Fraction(doubt.top[t])
+    entry = float(sums.tables.entries(v)[x - sums.tables.values(v)[0]])
+    weight = float(doubt.unit[t]) * elementwise.exp(log) / entry
     units = abs(float(log)) + 8.0
     if f < 0:
         return weight, units
@@ -237,15 +237,14 @@ def _sum_of_tables(sums: FamilySums, f: int, x: int) -> tuple[float, float]:
     members, parts = of.member[of.start[f] : of.start[f + 1]], []
     tilt, lost = float(sums.retilt[f]), 0.0
     for v in members:
-        begin = tables.place[v]
-        table = np.empty(int(tables.size[v]))
-        part = tables.table[begin : begin + table.size]
+        part = tables.entries(v)
+        table = np.empty(part.size)
         kernels.fill_tilted(part, tilt, table)
         whole = math.fsum(table)
         shift = max(tilt * (table.size - 1.0), 0.0)
-        lost += member_sums.beyond(sums.tables.tails, v, table.size, tilt, shift) / whole
+        lost += member_sums.beyond(tables.tails, tables.of[v], table.size, tilt, shift) / whole
         parts.append(table / whole)
-    y, units = x - int(tables.first[members].sum()), 16.0 * members.size + 16.0
+    y, units = x - int(tables.first[tables.of[members]].sum()), 16.0 * members.size + 16.0
     if len(parts) == 1:
         return (float(parts[0][y]), units) if 0 <= y < parts[0].size else (1.0, math.inf)
     parts.sort(key=lambda part: part.size)

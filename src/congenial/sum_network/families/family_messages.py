@@ -56,7 +56,7 @@ class PartOfFamilies:
         """Return the weight of the root's table at x over that of the message, beyond both."""
         sent, side = self.message, 0 if x < self.message.lo else 2
         k = sent.lo - x if side == 0 else x - sent.hi
-        bound, fall = self.sums.tables.tails[side : side + 2, 0].tolist()
+        bound, fall = self.sums.tables.tails[side : side + 2, self.sums.tables.of[0]].tolist()
         edge, ratio = sent.tails[side : side + 2].tolist()
 
         def probability(level: int) -> Enclosure:
@@ -76,22 +76,24 @@ def fill_sending(forest: SumForest, weights: SharedUnary, least: float) -> PartO
     if filled is None:
         return None
     sums, theta = filled
-    tables, doubt = sums.tables, sums.doubt
-    begin, first, size = (int(column[0]) for column in (tables.place, tables.first, tables.size))
-    entries, x = tables.table[begin : begin + size], first + np.arange(size, dtype=np.float64)
-    excess = doubt.factor[0] * elementwise.exp(doubt.slope[0] * x - doubt.top[0]) + 1.0
-    clear = excess / entries + doubt.rounding[0] <= _DOUBT
+    # no other family has the table of the root, since none is as high in the tree
+    tables, doubt, t = sums.tables, sums.doubt, int(sums.tables.of[0])
+    begin, first, entries = int(tables.place[t]), int(tables.first[t]), tables.entries(0)
+    x = first + np.arange(entries.size, dtype=np.float64)
+    excess = doubt.factor[t] * elementwise.exp(doubt.slope[t] * x - doubt.top[t]) + 1.0
+    clear = excess / entries + doubt.rounding[t] <= _DOUBT
     low, high = _around(clear, int(entries.argmax()))
     if not low < high:
         return None
-    own = entries[low:high] = _rounded_up(entries[low:high])
-    tails = tables.tails[:, 0]
+    own = _rounded_up(entries[low:high])
+    tails = tables.tails[:, t]
     tails[:2] = _tail(own[0], entries[:low][::-1], *tails[:2])
     tails[2:] = _tail(own[-1], entries[high:], *tails[2:])
     if min(tails[1::2][tails[::2] > 0.0], default=1.0) < _LEAST_FALL:
         return None
-    tables.place[0], tables.first[0], tables.size[0] = begin + low, first + low, high - low
-    doubt.rounding[0] += 2.0 ** (1 - _FRACTION) * (doubt.rounding[0] > 0.0)
+    tables.running[begin : begin + own.size] = np.cumsum(own)
+    tables.first[t], tables.size[t] = first + low, own.size
+    doubt.rounding[t] += 2.0 ** (1 - _FRACTION) * (doubt.rounding[t] > 0.0)
     unit = 1.0 / float(elementwise.power_of_two_above(float(own.max())))
     table = own.astype(np.float64) * unit
     falls = np.where(tails[::2] > 0.0, tails[1::2], np.inf)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from congenial.sum_network import Freed
 from congenial.sum_network.families.family_tilts import Leaves
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
@@ -43,22 +45,39 @@ class FamilyMembers(NamedTuple):
 
 
 class TablesOfOwners(NamedTuple):
-    """Integer weights of owners, given what is below them, and bounds on what lies beyond."""
+    """Integer weights of owners, given what is below them, and bounds on what lies beyond.
 
-    place: IntArray  # shapes (n,)
+    Variables that are equal have one table. After the n variables come the sums that are fixed.
+    """
+
+    of: Indices  # shape (n + m,): Number of each variable's table, -1 without one.
+    place: IntArray  # shapes (tables,): Where the running sums of a table begin.
     first: IntArray
     size: IntArray
-    table: IntArray
-    # shape (4, n): Weights beyond each table, which are at least the true ones: a factor and a rate
-    # below it, and so above. They are factor * exp(-rate * k) at the k-th value, from 0 on.
+    running: IntArray  # Running sums of the entries of each table.
+    # shape (4, tables): Weights beyond each table, which are at least the true ones: a factor and a
+    # rate below it, and so above. They are factor * exp(-rate * k) at the k-th value, from 0 on.
     tails: FloatArray
+    largest: IntArray  # shape (tables,): Largest entry.
+    moments: FloatArray  # shape (2, tables): Mean, from the first value on, and variance.
+
+    def entries(self, v: int) -> IntArray:
+        """Return the entries of the table of v."""
+        t = self.of[v]
+        begin, end = self.place[t], self.place[t] + self.size[t]
+        return np.diff(self.running[begin:end], prepend=0)
+
+    def values(self, v: int) -> range:
+        """Return the values of the table of v."""
+        t = self.of[v]
+        return range(int(self.first[t]), int(self.first[t] + self.size[t]))
 
 
 class DistinctTables(NamedTuple):
     """Distinct tables of the members of families, one row each."""
 
     begins: IntArray  # shape (families + 1,): Where the rows of each family begin.
-    member: IntArray  # A variable that has the table.
+    table: IntArray  # Numbers of the tables.
     times: IntArray  # Number of members that have it.
 
 
@@ -70,7 +89,7 @@ class Doubt(NamedTuple):
     (factor w + 1) / entry + rounding.
     """
 
-    factor: FloatArray  # shapes (n,)
+    factor: FloatArray  # shapes (tables,)
     rounding: FloatArray  # 0 where there is only one entry, which is a constant.
     slope: FloatArray
     decay: FloatArray

@@ -24,7 +24,6 @@ from congenial.sum_network.families.family_records import (
     FamilyMembers,
     FamilySums,
     Owners,
-    TablesOfOwners,
 )
 from congenial.sum_network.families.family_tilts import (
     Leaves,
@@ -33,9 +32,10 @@ from congenial.sum_network.families.family_tilts import (
     Shape,
     common_tilt,
 )
+from congenial.sum_network.families.growing_tables import GrowingTables
 from congenial.sum_network.families.wide_noise import applies, are_noise, have_wide_noise
 from congenial.sum_network.windows import tilts
-from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 _UNIT = 2.0**-53
 # Products of a family's lifts and sums below which they are added up term by term.
@@ -215,10 +215,7 @@ class _Filling:
         deviation = np.sqrt(self.settled.of_sum[1])
         split = self.families.of_leaves & self.kept & (self.reach > _SPLIT * deviation)
         self._match(np.flatnonzero(split))
-        self.place, self.first, self.size = np.zeros((3, n + m), dtype=np.int64)
-        # untouched pages take no memory
-        self.table, self.used = np.empty(1 << 24, dtype=np.int64), 0
-        self.tails, self.doubt = np.zeros((4, n + m)), Doubt(*np.zeros((6, n + m)))
+        self.tables = GrowingTables(n + m)
         self.retilt = np.zeros(m)
         # families whose tables are filled directly, whose tilt is settled for good, whose members'
         # tables have been filled anew, and whose own table needs another tilt
@@ -236,9 +233,10 @@ class _Filling:
         """Take the tilts of sums whose members have no tables yet from the moments of tables."""
         if not number.size:
             return
-        v = self.families.owner[number].astype(np.int64)
-        found, law = np.empty((2, v.size)), (self.place[v], self.first[v], self.size[v])
-        member_sums.moments_of_tables(*law, self.table[: self.used], *found)
+        made, found = self.tables, np.empty((2, number.size))
+        t = made.of[self.families.owner[number]]
+        law = made.place[t], made.first[t], made.size[t]
+        member_sums.moments_of_tables(*law, made.entries, *found)
         self.used_tilt[number] = self.used_tilt[np.maximum(self.above[number], 0)] = True
         if self.used_tilt.all():
             return
@@ -288,20 +286,18 @@ class _Filling:
             if not self._fill_inner(number):
                 return None
             self._settle_above(number[self.telling[number]])
-        # without tails, the only entry of a table is a constant
-        only = np.flatnonzero((self.size == 1) & (self.tails[0] == 0.0) & (self.tails[2] == 0.0))
-        self.doubt.factor[only] = self.doubt.rounding[only] = 0.0
+        tables, doubt = self.tables.finished()
         return FamilySums(
             np.ascontiguousarray(self.bottom_up[::-1]),
             of,
-            TablesOfOwners(self.place, self.first, self.size, self.table[: self.used], self.tails),
+            tables,
             np.stack((self.owners.lo, self.owners.hi)),
             self.law,
             self.binomials,
             self.base_tilt,
             self.directly,
             self.retilt,
-            self.doubt,
+            doubt,
         )
 
     def _fill_leaves(self, at: IntArray, *, again: bool = True) -> bool:
@@ -336,13 +332,7 @@ class _Filling:
         own = self.base_tilt, self.directly, self.binomials.of, self.law.tilt, self.theta
         for column in own:
             column[other] = column[first]
-        self._copy(other, first)
-
-    def _copy(self, other: IntArray, first: IntArray) -> None:
-        """Give the owners of families the tables of other ones."""
-        held, own = self.holder[other], self.holder[first]
-        for column in (self.place, self.first, self.size, *self.tails, *self.doubt):
-            column[held] = column[own]
+        self.tables.share(self.holder[other], self.holder[first])
 
     def _fill_binomials(self, at: IntArray, ends: IntArray) -> bool:
         """Fill negative binomial weights for the families `at`, up to their ends."""
@@ -379,24 +369,15 @@ class _Filling:
         for tilt, of in zip(tilts.tolist(), np.split(number, begins[1:]), strict=True):
             found, tails = np.empty((of.size, 6)), np.empty((of.size, 4))
             args = of, self.law, self.binomials, self.owners, tilt, self.placed, _DEPTH
-            held = found, tails, self.table, self.used
-            self.table, self.used = kernels.fill_directly(*args, *held)
+            made = self.tables
+            made.table, made.used = kernels.fill_directly(
+                *args, found, tails, made.table, made.used
+            )
             self.unfit[of] = found[:, 2] == 0.0
             self._hold(of, found, tails, tilt, found[:, 5], 0.0)
-            if self.used > _ROOM:
+            if made.used > _ROOM:
                 return False
         return True
-
-    def _append(self, table: IntArray) -> int:
-        """Append a table, and return where it begins."""
-        begin, end = self.used, self.used + table.size
-        if end > self.table.size:
-            longer = np.empty(max(end, 2 * self.table.size), dtype=np.int64)
-            longer[:begin] = self.table[:begin]
-            self.table = longer
-        self.table[begin:end] = table
-        self.used = end
-        return begin
 
     def _by_transforms(self, number: IntArray) -> bool:
         """Fill the tables of the owners of long families of leaves."""
@@ -429,7 +410,7 @@ class _Filling:
         part = first % turns.shape[1], (high - low).astype(np.int64) + 1
         sums, error = _back(spectra, means)
         self._weigh(number, sums, error, part, self.law.base[number] + first, ends)
-        return self.used <= _ROOM
+        return self.tables.used <= _ROOM
 
     def _fill_inner(self, number: IntArray) -> bool:
         """Fill the tables of the owners of all families of one depth, those of equal ones once."""
@@ -440,9 +421,9 @@ class _Filling:
         family = np.repeat(np.arange(number.size), sizes)
         tables = np.bincount(family, weights=~self.owned[member], minlength=number.size) == 0.0
         mine = np.flatnonzero(tables)
-        rows = _distinct(family, member.astype(np.int64), self.place, tables)
+        rows = _distinct(family, self.tables.of[member], tables)
         keys = [column[number[mine]] for column in (*self.keys[:2], *self._tilts())]
-        lists = self.place[rows.member], rows.times
+        lists = rows.table, rows.times
         equal = first_equal(np.arange(mine.size), keys, rows.begins, lists, mine.size)
         first = number.copy()
         first[mine] = number[mine][equal]
@@ -453,7 +434,7 @@ class _Filling:
         other, first_of = number[same], first[same]
         for column in (self.theta, self.retilt):
             column[other] = column[first_of]
-        self._copy(other, first_of)
+        self.tables.share(self.holder[other], self.holder[first_of])
         return self._fill_level(number[(first != number) & ~same])
 
     def _fill_level(self, number: IntArray, tries: int = _TRIES) -> bool:
@@ -468,7 +449,8 @@ class _Filling:
         if sizes.max() > _MOST or not all(self._fill_leaf(v, f) for v, f in alone):
             return False
         begins = np.cumsum(sizes) - sizes
-        base = np.add.reduceat(self.first[member], begins)
+        of_members = self.tables.of[member]
+        base = np.add.reduceat(self.tables.first[of_members], begins)
         several = sizes > 1
         for i in np.flatnonzero(~several).tolist():
             # where it fails, another tilt is needed
@@ -477,11 +459,10 @@ class _Filling:
         number, base = number[several], base[several]
         if not number.size:
             return True
-        rows = _distinct(family, member.astype(np.int64), self.place, several)
+        rows, made = _distinct(family, of_members, several), self.tables
         found = np.empty((number.size, 9))
-        place, size = self.place[rows.member], self.size[rows.member]
-        law = rows.begins, (rows.member, size, place, rows.times), self.table[: self.used]
-        weights = self.tails, base, self.owners, self.theta
+        law = rows.begins, rows.table, rows.times, (made.place, made.size, made.entries, made.tails)
+        weights = base, self.owners, self.theta
         member_sums.place_members(number, *law, *weights, _GRID, _DEPTH, found)
         self.theta[number] += found[:, 0]
         fits = np.isfinite(found).all(axis=1) & (found[:, 8] < _LOST) & ~single
@@ -516,10 +497,11 @@ class _Filling:
 
     def _fill_single(self, f: int, v: int) -> bool:
         """Fill the table of the owner of a family of one member."""
-        size, place = int(self.size[v]), int(self.place[v])
-        total = float(self.table[place : place + size].sum())
-        law = self.table[place : place + size] / total
-        low, falls, high, fall = self.tails[:, v].tolist()
+        made, t = self.tables, self.tables.of[v]
+        size, place = int(made.size[t]), int(made.place[t])
+        total = float(made.table[place : place + size].sum())
+        law = made.table[place : place + size] / total
+        low, falls, high, fall = made.tails[:, t].tolist()
         ends = [0.0] * 4
         if low > 0.0:
             ends[:2] = falls, elementwise.log(low / total) + falls
@@ -527,8 +509,8 @@ class _Filling:
             ends[2:] = fall, elementwise.log(high / total) + fall * size
         one = np.zeros(1, dtype=np.int64)
         part = one, one + size
-        args = np.array([f]), law[None, :], np.zeros(1), part, one + self.first[v], np.array([ends])
-        return self._weigh(*args)
+        args = np.array([f]), law[None, :], np.zeros(1), part, one + made.first[t]
+        return self._weigh(*args, np.array([ends]))
 
     def _by_members(
         self, number: IntArray, base: IntArray, rows: DistinctTables, found: FloatArray
@@ -567,12 +549,13 @@ class _Filling:
         live = np.full(of.size, n // 2 + 1)
         for i in range(0, at.size, most):
             some, mine = at[i : i + most], family[i : i + most]
-            tables = np.empty((some.size, n))
-            v, own = rows.member[some], of[mine]
-            law = self.place[v], self.size[v], tilt[own], longest[own]
-            member_sums.lay_out(*law, self.table[: self.used], tables)
+            t, own, made = rows.table[some], of[mine], self.tables
+            size = made.size[t]
+            tables = np.empty((some.size, int(size.max())))
+            law = made.place[t], size, tilt[own], longest[own]
+            member_sums.lay_out(*law, made.entries, tables)
             args = mine, rows.times[some], error, product, live
-            member_sums.multiply(np.fft.rfft(tables).view(np.float64), *args)
+            member_sums.multiply(np.fft.rfft(tables, n).view(np.float64), *args)
         spectra = np.empty((of.size, n // 2 + 1), dtype=np.complex128)
         means = np.empty((of.size, 3))
         member_sums.finish(product, spectra, means)
@@ -590,14 +573,11 @@ class _Filling:
         if high - low > _LONGEST:
             return False
         table = np.empty(high - low + 1, dtype=np.int64)
-        tail = np.empty(4)
-        own = np.empty(table.size)
-        top, unit = kernels.fill_leaf(inverse, tilt, low, least, own, table, tail)
-        self.place[v], self.first[v], self.size[v] = self._append(table), low, table.size
-        self.tails[:, v] = tail
-        doubt = self.doubt
-        doubt.slope[v], doubt.decay[v], doubt.top[v], doubt.unit[v] = tilt, inverse, top, unit
-        doubt.rounding[v] = _rounding(0.0)
+        tails, own = np.empty((4, 1)), np.empty(table.size)
+        top, unit = kernels.fill_leaf(inverse, tilt, low, least, own, table, tails[:, 0])
+        places = np.array([[self.tables.append(table)], [low], [table.size]])
+        doubt = Doubt(*map(np.asarray, (0.0, _rounding(0.0), tilt, inverse, top, unit)))
+        self.tables.add(np.array([v]), places=places, tails=tails, doubt=doubt)
         return True
 
     def _weigh(
@@ -616,11 +596,12 @@ class _Filling:
         """
         found, tails = np.empty((number.size, 6)), np.empty((number.size, 4))
         args = number, sums, part, error, first, ends, self.owners, self.theta, found, tails
-        self.table, self.used = kernels.weigh_all(*args, self.table, self.used)
+        made = self.tables
+        made.table, made.used = kernels.weigh_all(*args, made.table, made.used)
         # draws of sums that are mostly bounds would be rejected
         self.unfit[number] = unfit = (found[:, 2] == 0.0) | (found[:, 5] > _FAINT)
         self._hold(number, found, tails, self.theta[number], 0.0, error)
-        return not unfit.any() and self.used <= _ROOM
+        return not unfit.any() and made.used <= _ROOM
 
     def _hold(
         self,
@@ -632,15 +613,12 @@ class _Filling:
         error: FloatArray | float,
     ) -> None:
         """Keep the tables of the owners of families, and what their entries are bounds on."""
-        v = self.holder[number]
-        self.place[v], self.first[v], self.size[v], scale, log_top, _ = found.T
-        self.tails[:, v] = tails.T
+        places, (scale, log_top) = found.T[:3], found.T[3:5]
         kind, inverse, above, _, _ = (column[number] for column in self.owners)
-        doubt = self.doubt
-        doubt.slope[v] = above - tilt
-        doubt.decay[v] = np.where(kind == laws.LAPLACE, inverse, 0.0)
-        doubt.top[v], doubt.unit[v] = log_top, scale
-        doubt.rounding[v], doubt.factor[v] = _rounding(units), 2.02 * error * scale
+        decay = np.where(kind == laws.LAPLACE, inverse, 0.0)
+        factor = np.asarray(2.02 * error * scale)
+        doubt = Doubt(factor, _rounding(units), above - tilt, decay, log_top, scale)
+        self.tables.add(self.holder[number], places=places, tails=tails.T, doubt=doubt)
 
 
 def _rounding(units: FloatArray | float) -> FloatArray:
@@ -648,21 +626,19 @@ def _rounding(units: FloatArray | float) -> FloatArray:
     return np.asarray(2.02 * _UNIT * (units + kernels.ENTRY))
 
 
-def _distinct(
-    family: IntArray, member: IntArray, place: IntArray, kept: BoolArray
-) -> DistinctTables:
-    """Return one row for each table of the families that are kept."""
+def _distinct(family: IntArray, table: Indices, kept: BoolArray) -> DistinctTables:
+    """Return one row for each table of the members of the families that are kept."""
     mine = kept[family]
-    family, member = family[mine], member[mine]
-    order = np.lexsort((place[member], family))
-    family, member = family[order], member[order]
-    fresh = np.ones(member.size, dtype=np.bool_)
-    fresh[1:] = (family[1:] != family[:-1]) | (place[member][1:] != place[member][:-1])
+    family, numbers = family[mine], table[mine].astype(np.int64)
+    order = np.lexsort((numbers, family))
+    family, numbers = family[order], numbers[order]
+    fresh = np.ones(numbers.size, dtype=np.bool_)
+    fresh[1:] = (family[1:] != family[:-1]) | (numbers[1:] != numbers[:-1])
     first = np.flatnonzero(fresh)
-    times = np.diff(np.append(first, member.size))
+    times = np.diff(np.append(first, numbers.size))
     number = np.flatnonzero(kept)
     begins = np.searchsorted(family[first], np.append(number, kept.size))
-    return DistinctTables(begins, member[first], times)
+    return DistinctTables(begins, numbers[first], times)
 
 
 def _batches(number: IntArray, begins: IntArray, most: int) -> Iterator[IntArray]:

@@ -1,0 +1,99 @@
+"""Tables that are filled one after another, and the variables that have them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.network import family_draws
+from congenial.sum_network.families.family_records import Doubt, TablesOfOwners
+from congenial.types import FloatArray, Indices, IntArray
+
+# Entries and tables for which there is room at first; untouched pages take no memory.
+_ENTRIES, _TABLES = 1 << 24, 1 << 10
+_TAILS, _DOUBTS = 4, len(Doubt._fields)
+
+
+class GrowingTables:
+    """Tables so far. Variables that are equal have one table.
+
+    `table` has the entries of all tables, of which the first `used` are in use.
+    """
+
+    def __init__(self, variables: int) -> None:
+        self.of: Indices = np.full(variables, -1, dtype=np.int32)
+        self.table, self.used, self._count = np.empty(_ENTRIES, dtype=np.int64), 0, 0
+        self._places = np.zeros((3, _TABLES), dtype=np.int64)
+        self._bounds = np.zeros((_TAILS + _DOUBTS, _TABLES))
+
+    @property
+    def place(self) -> IntArray:
+        """Where each table begins, shape (tables,)."""
+        return self._places[0, : self._count]
+
+    @property
+    def first(self) -> IntArray:
+        """First value of each table, shape (tables,)."""
+        return self._places[1, : self._count]
+
+    @property
+    def size(self) -> IntArray:
+        """Number of entries of each table, shape (tables,)."""
+        return self._places[2, : self._count]
+
+    @property
+    def tails(self) -> FloatArray:
+        """Bounds on what lies beyond each table, shape (4, tables); see `TablesOfOwners`."""
+        return self._bounds[:_TAILS, : self._count]
+
+    @property
+    def doubt(self) -> Doubt:
+        """Doubts of the entries of each table, shapes (tables,)."""
+        return Doubt(*self._bounds[_TAILS:, : self._count])
+
+    @property
+    def entries(self) -> IntArray:
+        """Entries of all tables, shape (used,)."""
+        return self.table[: self.used]
+
+    def append(self, table: IntArray) -> int:
+        """Append entries, and return where they begin."""
+        begin, end = self.used, self.used + table.size
+        if end > self.table.size:
+            longer = np.empty(max(end, 2 * self.table.size), dtype=np.int64)
+            longer[:begin] = self.table[:begin]
+            self.table = longer
+        self.table[begin:end] = table
+        self.used = end
+        return begin
+
+    def add(
+        self, variables: IntArray, *, places: FloatArray, tails: FloatArray, doubt: Doubt
+    ) -> None:
+        """Give each variable a new table, whose entries are there.
+
+        `places` (3, variables) has where a table begins, its first value and its size.
+        """
+        begin, end = self._count, self._count + variables.size
+        if end > self._places.shape[1]:
+            room = ((0, 0), (0, max(end, 2 * begin) - begin))
+            self._places = np.pad(self._places[:, :begin], room)
+            self._bounds = np.pad(self._bounds[:, :begin], room)
+        self._count, self.of[variables] = end, np.arange(begin, end)
+        self._places[:, begin:end], self._bounds[:_TAILS, begin:end] = places, tails
+        for row, column in zip(self._bounds[_TAILS:, begin:end], doubt, strict=True):
+            row[:] = column
+
+    def share(self, variables: IntArray, owners: IntArray) -> None:
+        """Give variables the tables of other ones."""
+        self.of[variables] = self.of[owners]
+
+    def finished(self) -> tuple[TablesOfOwners, Doubt]:
+        """Return the tables as draws take them; entries become running sums in their place."""
+        doubt, tails = self.doubt, self.tails
+        # without tails, the only entry of a table is a constant
+        only = (self.size == 1) & (tails[0] == 0.0) & (tails[2] == 0.0)
+        doubt.factor[only] = doubt.rounding[only] = 0.0
+        largest, moments = np.empty(self._count, dtype=np.int64), np.empty((2, self._count))
+        family_draws.cumulate(self.place, self.size, self.entries, largest, moments)
+        laid = self.place, self.first, self.size, self.entries
+        return TablesOfOwners(self.of, *laid, tails, largest, moments), doubt
