@@ -616,8 +616,8 @@ class _Filling:
         places, (scale, log_top) = found.T[:3], found.T[3:5]
         kind, inverse, above, _, _ = (column[number] for column in self.owners)
         decay = np.where(kind == laws.LAPLACE, inverse, 0.0)
-        factor = np.asarray(2.02 * error * scale)
-        doubt = Doubt(factor, _rounding(units), above - tilt, decay, log_top, scale)
+        factor, slope = np.asarray(2.02 * error * scale), np.asarray(above - tilt)
+        doubt = Doubt(factor, _rounding(units), slope, decay, log_top, scale)
         self.tables.add(self.holder[number], places=places, tails=tails.T, doubt=doubt)
 
 
