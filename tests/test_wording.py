@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from congenial.exhibits.exhibit import Exhibit
@@ -18,6 +19,7 @@ from congenial.wording import (
     on_a_line,
     one_of,
     reason_of,
+    rounded_up,
     show,
 )
 from support.notebook import HOSTILE, parsed, texts
@@ -27,6 +29,23 @@ def test_values_are_short_and_on_one_line():
     assert [show(value) for value in (True, 1.5, "a\nb")] == ["true", "1.5", r"'a\nb'"]
     assert len(show("9" * 500)) == 60
     assert [on_a_line(name) for name in ("a b", "a\nb", " ")] == ["a b", r"'a\nb'", "' '"]
+
+
+def test_bounds_are_never_shown_as_less_than_they_are():
+    assert [rounded_up(b, 2) for b in (0.0, 1e-7, 1.21e-7, 0.3, 10.0)] == [
+        "0",
+        "1e-07",
+        "1.3e-07",
+        "0.3",
+        "10",
+    ]
+    assert rounded_up(1.0 + 2.0**-52, 6) == "1"
+    assert rounded_up(float("inf"), 3) == "inf"
+    source = np.random.default_rng(1)
+    for digits in (2, 3, 6):
+        for bound in (10.0 ** source.uniform(-12.0, 12.0, 2000)).tolist():
+            shown = float(rounded_up(bound, digits))
+            assert bound * (1.0 - 2e-12) <= shown <= bound * (1.0 + 10.0 ** (1 - digits))
 
 
 def test_the_reason_of_an_error_is_short_and_keeps_its_end():

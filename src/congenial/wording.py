@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
 from html import escape
 from itertools import islice
 
@@ -11,6 +12,8 @@ from itertools import islice
 _SHOWN = 60
 # Longest part of another library's error shown in a message, in characters.
 _REASON = 400
+# Share of a bound by which its text may be smaller.
+_UNSEEN = Decimal("1e-12")
 # Most rows of a table in a notebook or a terminal.
 MOST_ROWS = 20
 _RIGHT = ' style="text-align: right"'
@@ -23,6 +26,16 @@ def show(value: object) -> str:
         return "true" if value else "false"
     text = repr(value)
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def rounded_up(bound: float | Decimal, digits: int) -> str:
+    """Write an upper bound with some digits, rounded up, except for shares below 1e-12 of it."""
+    exact = Decimal(bound)
+    if not exact.is_finite():
+        return str(bound)
+    # doubles of bounds are rounded up themselves, which is not to be seen
+    near = exact - abs(exact) * _UNSEEN
+    return f"{float(Context(prec=digits, rounding=ROUND_CEILING).plus(near)):.{digits}g}"
 
 
 def reason_of(error: Exception) -> str:

@@ -194,6 +194,29 @@ def test_an_alternative_may_fix_an_entry_at_another_value():
     assert np.exp(released.log_prob([2, 2], [1, 3])) == pytest.approx(weights[1] / weights.sum())
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "factor"),
+    [
+        (1e-4, "1.00011"),
+        (0.001, "1.0011"),
+        (0.1, "1.11"),
+        (0.7, "2.02"),
+        (1.0, "2.72"),
+        (1.3, "3.67"),
+        (10.0, "2.21e+04"),
+        (1e6, "exp(1e+06)"),
+    ],
+)
+def test_the_factor_is_rounded_up_and_never_1(epsilon, factor):
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    whole = cg.Additive(cg.DiscreteLaplace(2.0), tree)
+    stated = replace(
+        cg.condition(whole, cg.consistent(tree)).guarantee("substitute"), epsilon=epsilon
+    )
+    assert f"at most a factor of {factor}, among" in stated.sentence
+    assert epsilon > 700.0 or math.exp(epsilon) <= float(factor) * (1.0 + 1e-12)
+
+
 @pytest.mark.parametrize("weight", [np.nan, np.inf, 0.0, -1.0, 1.5])
 def test_a_record_that_adds_no_multiple_of_the_grid_spacing_is_refused(weight):
     with pytest.raises(ArgumentError, match="per_record"):

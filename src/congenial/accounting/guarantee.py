@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -45,7 +46,7 @@ from congenial.invariants.resolved import ResolvedInvariant, hull
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.types import BoolArray, FloatArray
-from congenial.wording import html_facts
+from congenial.wording import html_facts, rounded_up
 
 __all__ = [
     "Guarantee",
@@ -65,6 +66,8 @@ TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
 ZCDP_DELTA = 1e-6
 # Largest meaningful epsilon: at 20, odds of one to a million can become 485 to one.
 MEANINGFUL = 20.0
+# Largest epsilon whose exponential is written out.
+_LARGEST = 700.0
 # Laws whose loss under bounds is proved; for others the trivial factor is charged.
 _SOURCES = {laws.LAPLACE: PROVED, laws.GAUSSIAN: WHOLE}
 # Relative difference from the trivial bound below which a bound is called trivial.
@@ -153,11 +156,10 @@ class Guarantee:
             if self.neighbours == "substitute"
             else f"adding or removing {what}".removesuffix(",")
         )
-        factor = math.exp(min(self.epsilon, 700.0))
-        plus = f", plus {self.delta:.2g}" if self.delta else ""
+        plus = f", plus {rounded_up(self.delta, 2)}" if self.delta else ""
         text = (
             f"{self.short}-differentially private: {change} changes the probability of any event "
-            f"by at most a factor of {factor:.3g}{plus}, among {self.covered}."
+            f"by at most a factor of {self._factor}{plus}, among {self.covered}."
         )
         if self.unprotected:
             text += f" Not protected: {'; '.join(self.unprotected)}."
@@ -171,8 +173,17 @@ class Guarantee:
     @property
     def short(self) -> str:
         """Epsilon, with delta unless delta is 0."""
-        epsilon = f"{self.epsilon:.6g}"
-        return f"({epsilon}, {self.delta:.2g})" if self.delta else epsilon
+        epsilon = rounded_up(self.epsilon, 6)
+        return f"({epsilon}, {rounded_up(self.delta, 2)})" if self.delta else epsilon
+
+    @property
+    def _factor(self) -> str:
+        """The exponential of epsilon, rounded up, such that it is not 1."""
+        if self.epsilon > _LARGEST:
+            return f"exp({rounded_up(self.epsilon, 6)})"
+        factor = Decimal(self.epsilon).exp()
+        small = (factor - 1).adjusted() if factor > 1 else 0
+        return rounded_up(factor, 3 if small >= -1 else 2 - small)
 
     @property
     def vacuous(self) -> str:
@@ -191,20 +202,21 @@ class Guarantee:
         return self.sentence
 
     def __repr__(self) -> str:
-        rho = "" if self.rho is None else f", rho={self.rho:.6g}"
+        rho = "" if self.rho is None else f", rho={rounded_up(self.rho, 6)}"
         return (
-            f"Guarantee(epsilon={self.epsilon:.6g}, delta={self.delta:.2g}{rho}, "
+            f"Guarantee(epsilon={rounded_up(self.epsilon, 6)}, "
+            f"delta={rounded_up(self.delta, 2)}{rho}, "
             f"neighbours={self.neighbours!r})"
         )
 
     def _repr_html_(self) -> str:
         facts: dict[str, object] = {
-            "epsilon": f"{self.epsilon:.6g}",
-            "delta": f"{self.delta:.2g}",
+            "epsilon": rounded_up(self.epsilon, 6),
+            "delta": rounded_up(self.delta, 2),
             **({} if self.rho is None else {"rho (zCDP)": f"{self.rho:.6g}"}),
             "neighbours": self.neighbours,
             "records that change": self.records,
-            "epsilon before bounds": f"{self.base_epsilon:.6g}",
+            "epsilon before bounds": rounded_up(self.base_epsilon, 6),
             "gamma": f"{self.gamma:.6g} ({self.gamma_source})",
             "not protected": "; ".join(self.unprotected) or "nothing is published exactly",
         }

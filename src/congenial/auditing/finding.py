@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from congenial.accounting.guarantee import Guarantee
 from congenial.namespaces import renamed
 from congenial.types import Values
-from congenial.wording import aligned, html_table, many
+from congenial.wording import aligned, html_table, many, rounded_up
 
 # A dataset as the values of all queries, and another: neighbours.
 Pair = tuple[Values, Values]
@@ -109,7 +109,8 @@ class Audit:
         return f"Audit({checks}: {f'{failed} failed' if failed else 'all passed'})"
 
     def _repr_html_(self) -> str:
-        title = f"Audit of ({self.guarantee.epsilon:.6g}, {self.guarantee.delta:.2g})"
+        claim = self.guarantee
+        title = f"Audit of ({rounded_up(claim.epsilon, 6)}, {rounded_up(claim.delta, 2)})"
         notes = (*self._texts, LIMITS)
         return html_table(title, _HEAD, self._rows, len(self.findings), notes)
 

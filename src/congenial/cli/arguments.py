@@ -22,12 +22,15 @@ class WholeNumber(click.IntRange):
                 number = Decimal(value)
             except InvalidOperation:
                 number = Decimal("nan")
-            small = number.is_finite() and number.adjusted() < _DIGITS
-            if not small or number != number.to_integral_value():
+            if not number.is_finite() or number != number.to_integral_value():
                 self.fail(
                     f"{value!r} is not a whole number; give one such as 1000000 or 1e6.",
                     param,
                     ctx,
+                )
+            if number.adjusted() >= _DIGITS:
+                self.fail(
+                    f"{value!r} has more than {_DIGITS} digits; give a smaller number.", param, ctx
                 )
             value = int(number)
         return super().convert(value, param, ctx)

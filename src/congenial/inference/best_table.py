@@ -86,13 +86,12 @@ class BestTable(Moved):
 
     def fitted(self, noisy: npt.ArrayLike) -> BestTable:
         """Return the mechanism with the prior of largest likelihood given the measurements."""
-        return replace(self, splits=fit_splits(evidence_of(self._problem(noisy))))
+        return replace(self, splits=fit_splits(self._evidence(self._problem(noisy))))
 
     def law(self, noisy: npt.ArrayLike) -> Posterior:
         """Return the law of the counts given measurements."""
         problem = self._problem(noisy)
-        known = evidence_of(problem)
-        check_work(work(known), self.resolved.n)
+        known = self._evidence(problem)
         splits = fit_splits(known) if self.splits is None else self.splits
         return Posterior(problem, *splits_at(known, splits))
 
@@ -161,6 +160,12 @@ class BestTable(Moved):
     @property
     def _weights(self) -> FloatArray:
         return level_weights(self.tree, self.resolved.pinned)
+
+    def _evidence(self, problem: Problem) -> Evidence:
+        """Return the measurements as the prior takes them; refuse those that take too long."""
+        known = evidence_of(problem)
+        check_work(work(known), self.resolved.n)
+        return known
 
     def _problem(self, noisy: npt.ArrayLike) -> Problem:
         resolved = inequalities_in_units(self.resolved)

@@ -129,7 +129,9 @@ def posterior(
         )
     problem = pose(y, mechanism, invariant, nonnegative_leaves=not flat)
     if isinstance(prior, Prior):
-        prior.panjer(problem.tree.leaves.size)  # checks the number of parameters
+        leaves = problem.tree.leaves
+        prior.panjer(leaves.size)  # checks the number of parameters
+        sum_network.check_zeros(np.where(problem.pinned[leaves], 0.0, prior.log_zero(leaves.size)))
         return Posterior(problem, prior)
     if isinstance(prior, DirichletTree):
         prior.totals(problem.tree)

@@ -35,7 +35,7 @@ from congenial.releases.sentences import (
     worst_neighbours,
 )
 from congenial.releases.specification import Claim, claim_of
-from congenial.wording import aligned, on_a_line, show
+from congenial.wording import aligned, on_a_line, rounded_up, show
 
 
 @dataclass(frozen=True)
@@ -390,7 +390,7 @@ def _guarantee(explanation: Explanation) -> Iterator[str]:
         nothing = "nothing is published outside the guarantee"
         same = plan.privacy.neighbours == "substitute"
         yield f"Not protected: {all_rows if same else nothing}."
-    yield f"Epsilon is {guarantee.epsilon:.6g}. " + noise_and_bounds(
+    yield f"Epsilon is {rounded_up(guarantee.epsilon, 6)}. " + noise_and_bounds(
         guarantee.base_epsilon, guarantee.gamma, guarantee.gamma_source
     )
     if guarantee.rho is not None:
@@ -419,8 +419,9 @@ def _budget(explanation: Explanation) -> Iterator[str]:
         if level in split:
             yield (
                 f"Not used: the share {split[level]:g} of level {level}, whose counts are the same "
-                f"in all neighbouring datasets. The guarantee uses {guarantee.epsilon:.6g} of the "
-                f"plan's epsilon {privacy.epsilon:g}; give that share to other levels."
+                "in all neighbouring datasets. The guarantee uses "
+                f"{rounded_up(guarantee.epsilon, 6)} of the plan's epsilon "
+                f"{privacy.epsilon:g}; give that share to other levels."
             )
     if privacy.ledger is None:
         return

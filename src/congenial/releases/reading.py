@@ -51,7 +51,7 @@ from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.rows import columns_of, tree_of, workload_of
 from congenial.releases.sentences import about_intervals
 from congenial.types import FloatArray, IntArray
-from congenial.wording import MOST_ROWS, html_facts, html_table, joined, many, show
+from congenial.wording import MOST_ROWS, html_facts, html_table, joined, many, rounded_up, show
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,7 +111,7 @@ class Release:
             "levels": ", ".join(self.plan.place_names),
             "method": self.plan.method.name,
             "epsilon": self._epsilon,
-            "delta": f"{certificate.guarantee.delta:.2g}",
+            "delta": rounded_up(certificate.guarantee.delta, 2),
             "made": certificate.made,
         }
         # the true counts of a simulation are in no notebook
@@ -126,7 +126,7 @@ class Release:
 
     @property
     def _epsilon(self) -> str:
-        return f"{self.certificate.guarantee.epsilon:.6g}"
+        return rounded_up(self.certificate.guarantee.epsilon, 6)
 
     @property
     def tree(self) -> Tree:

@@ -47,7 +47,7 @@ from congenial.releases.specification import (
     whoever_reads,
 )
 from congenial.types import FloatArray
-from congenial.wording import joined, many, on_a_line
+from congenial.wording import joined, many, on_a_line, rounded_up
 
 # A heading, and the lines below it.
 Paragraphs = tuple[str, tuple[str, ...]]
@@ -115,7 +115,7 @@ def protected(certificate: Statement) -> tuple[str, ...]:
     return (
         f"{what}: {how}. {plain(certificate)}",
         whoever_reads(certificate),
-        f"A smaller epsilon hides a record better. Here epsilon is {claim.epsilon:.4g}.",
+        f"A smaller epsilon hides a record better. Here epsilon is {rounded_up(claim.epsilon, 4)}.",
     )
 
 
@@ -189,7 +189,7 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
         (
             "Where epsilon is spent",
             (
-                f"Epsilon is {claim.epsilon:.6g}, and the plan allows {allowed:.6g}. "
+                f"Epsilon is {rounded_up(claim.epsilon, 6)}, and the plan allows {allowed:.6g}. "
                 f"{noise_and_bounds(claim.base_epsilon, claim.gamma, _gamma_source(claim))}",
                 *(_spent(level) for level in certificate.noise.levels),
             ),
@@ -530,10 +530,10 @@ def _gamma_source(claim: Claim) -> str:
 
 def _compared(claim: Claim) -> tuple[str, ...]:
     """Say how two releases are compared; zCDP as in Bun and Steinke (2016), Definition 1.1."""
-    measure = claim.measure
-    drawn = f"includes the numerical error of the draw (at most {claim.numerical_error:.3g})"
+    measure, delta, error = claim.measure, rounded_up(claim.delta, 3), claim.numerical_error
+    drawn = f"includes the numerical error of the draw (at most {rounded_up(error, 3)})"
     exact = "the draw has no numerical error"
-    parts = f"delta is {claim.delta:.3g} and {drawn if claim.numerical_error else exact}."
+    parts = f"delta is {delta} and {drawn if error else exact}."
     if isinstance(measure, Pure):
         plus = ", plus delta" if claim.delta else ""
         return (f"no probability grows by more than a factor exp(epsilon){plus}; {parts}",)
@@ -645,11 +645,9 @@ def cite(certificate: Statement, title: str) -> tuple[str, ...]:
     made = certificate.made[:10]
     stamp = f" {STAMP}." if certificate.simulation else ""
     claim = certificate.guarantee
-    own = (
-        f"{title} (epsilon {claim.epsilon:.6g}, delta {claim.delta:.2g}). Released {made} with "
-        f"congenial {version}; plan {certificate.plan_sha256[:16]}.{stamp}"
-    )
-    return (own, *PAPERS)
+    cost = f"epsilon {rounded_up(claim.epsilon, 6)}, delta {rounded_up(claim.delta, 2)}"
+    own = f"{title} ({cost}). Released {made} with congenial {version}; "
+    return (f"{own}plan {certificate.plan_sha256[:16]}.{stamp}", *PAPERS)
 
 
 def reuse(certificate: Statement) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.cost import time_text as time_text
     from congenial.sum_network.cost import work_at as work_at
     from congenial.sum_network.count_tables import PriorWeights as PriorWeights
+    from congenial.sum_network.count_tables import check_zeros as check_zeros
     from congenial.sum_network.count_tables import share_priors as share_priors
     from congenial.sum_network.draws import draws_of_some as draws_of_some
     from congenial.sum_network.draws import sample as sample
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 _HOME = {
     "sum_network.ceiling": "forest_rows least_ceiling log_ceiling sum_rows",
     "sum_network.cost": "bytes_text forest_cost time_text work_at",
-    "sum_network.count_tables": "PriorWeights share_priors",
+    "sum_network.count_tables": "PriorWeights check_zeros share_priors",
     "sum_network.draws": "draws_of_some sample",
     "sum_network.extremes": "LEAST_TAIL extreme_tails",
     "sum_network.filling": "Compiled compile fill",

@@ -72,14 +72,19 @@ def share_priors(
     return PriorWeights(unary.at(first), code, prior[first])
 
 
-def prior_tilts(forest: SumForest, weights: PriorWeights) -> FloatArray:
-    """Return multipliers of the constraints, after checking the weights."""
-    spike = float(weights.prior[:, 3].max())
+def check_zeros(log_zero: FloatArray) -> None:
+    """Refuse zeros that give a law two modes; `log_zero` raises the log probabilities of 0."""
+    spike = float(log_zero.max())
     if spike > _SPIKE:
         raise UnsupportedError(
             f"the prior's zeros raise the log probability of a count of 0 by {spike:.0f}, and the "
             f"limit is {_SPIKE:.0f}; give smaller dispersions or means, or no zeros."
         )
+
+
+def prior_tilts(forest: SumForest, weights: PriorWeights) -> FloatArray:
+    """Return multipliers of the constraints, after checking the weights."""
+    check_zeros(weights.prior[:, 3])
     return tilts(forest, weights, weights.prior)
 
 

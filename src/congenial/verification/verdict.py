@@ -68,7 +68,7 @@ from congenial.verification.pieces import (
     same_intervals,
     specified,
 )
-from congenial.wording import joined, show
+from congenial.wording import joined, rounded_up, show
 
 # Errors of a disk, or a user's share of it, that has no room left.
 _FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -331,10 +331,14 @@ def _unprotected_in_words(name: str, what: str, found: Claim, stated: Claim) -> 
 
 def _budget(plan: Plan, found: Claim) -> Check:
     kept = found.epsilon <= plan.privacy.epsilon * (1.0 + TOLERANCE)
-    text = f"epsilon is {found.epsilon:.6g}, and the plan allows {plan.privacy.epsilon:.6g}"
+    text = (
+        f"epsilon is {rounded_up(found.epsilon, 6)}, and the plan allows {plan.privacy.epsilon:.6g}"
+    )
     if plan.privacy.delta is not None:
         kept = kept and found.delta <= plan.privacy.delta
-        text += f"; delta is {found.delta:.6g}, and the plan allows {plan.privacy.delta:.6g}"
+        text += (
+            f"; delta is {rounded_up(found.delta, 6)}, and the plan allows {plan.privacy.delta:.6g}"
+        )
     return Check("budget", kept, text)
 
 

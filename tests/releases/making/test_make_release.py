@@ -17,7 +17,7 @@ import pytest
 import congenial as cg
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.data.counts import count
-from congenial.errors import CongenialError, NumericalError, ReleaseError
+from congenial.errors import CongenialError, InvariantError, NumericalError, ReleaseError
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
 from congenial.releases.making.make_release import release
@@ -330,6 +330,16 @@ def test_a_draw_that_breaks_an_invariant_is_held_back(tmp_path, monkeypatch):
     with pytest.raises(NumericalError, match="nothing is released"):
         make(tmp_path, plan=plan)
     assert not (tmp_path / "out").exists()
+
+
+def test_rows_that_break_a_bound_are_refused_with_a_method_that_takes_them(tmp_path):
+    bounds = 'publish_exactly = ["root"]\nat_most = {"Arden/1" = 1}'
+    plan = read_plan(make_city(tmp_path, method='name = "conditioning"', invariants=bounds))
+    with pytest.raises(InvariantError, match=r"topdown.*A debit in a ledger stays") as found:
+        release(plan, tmp_path / "out", base=tmp_path)
+    assert not any(character.isdigit() for character in str(found.value))
+    made = read_plan(make_city(tmp_path, method='name = "topdown"', invariants=bounds))
+    release(made, tmp_path / "out", base=tmp_path)
 
 
 def test_each_step_is_announced_without_a_number(tmp_path):

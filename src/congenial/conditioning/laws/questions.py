@@ -77,5 +77,7 @@ def check_inequalities(resolved: ResolvedInvariant, values: Values, *, within: b
     if not within or not (matrix @ values >= value).all():
         broken = "an at_least() condition" if within else "the bounds of some entry"
         raise InvariantError(
-            f"x violates {broken}; the data themselves must satisfy the invariant."
+            f"x violates {broken}, and conditioning needs data that satisfy the invariant; relax "
+            "the bounds, or use TopDown, imaging or the posterior, whose tables satisfy it "
+            "whatever the data."
         )

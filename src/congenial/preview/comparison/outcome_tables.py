@@ -18,7 +18,7 @@ from congenial.plan.sections import LAPLACE
 from congenial.preview.comparison.methods import WAYS
 from congenial.preview.comparison.outcome import QUANTILES, Contender, Refused, Result, SizeError
 from congenial.preview.comparison.tally import size_label
-from congenial.wording import many
+from congenial.wording import many, rounded_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -260,7 +260,7 @@ def _methods(found: Comparison) -> Grid:
     for r in found.results:
         grid.add_row(
             label(r.contender, found),
-            f"({r.epsilon:.6g}, {r.delta:.2g})",
+            f"({rounded_up(r.epsilon, 6)}, {rounded_up(r.delta, 2)})",
             _satisfied(r),
             f"{r.seconds.first:.3g} s",
             f"{r.seconds.further:.3g} s",

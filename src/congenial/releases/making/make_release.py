@@ -19,7 +19,7 @@ from congenial.data.counts import JointSource, RowSource, open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
 from congenial.domain.workers import Here, Workers
-from congenial.errors import ArgumentError, LedgerError, ReleaseError
+from congenial.errors import ArgumentError, InvariantError, LedgerError, ReleaseError
 from congenial.imaging.top_down import TopDown
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
@@ -50,6 +50,12 @@ if TYPE_CHECKING:
 Notify = Callable[[str], None]
 
 log = logging.getLogger("congenial.releases.making")
+
+_BROKEN = (
+    "the rows do not satisfy the bounds of the plan, and conditioning needs rows that do; relax "
+    'them, or give method.name = "topdown", whose table satisfies them whatever the rows. A debit '
+    "in a ledger stays, because this refusal says something about the rows."
+)
 
 
 @dataclass(frozen=True)
@@ -315,7 +321,10 @@ def _draw(
     """Draw a release, and hold it back if it breaks an invariant."""
     plan = model.plan
     if plan.method.name == "conditioning":
-        values = np.asarray(mechanism.sample(counts, rng=randomness), dtype=np.int64)
+        try:
+            values = np.asarray(mechanism.sample(counts, rng=randomness), dtype=np.int64)
+        except InvariantError as error:
+            raise InvariantError(_BROKEN) from error
         drawn = DrawnCounts(values, None)
     else:
         image = cast(Measuring, mechanism)
