@@ -63,9 +63,14 @@ def one_of(names: Iterable[str]) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that `name` resembles most, in brackets, or nothing."""
+    """Suggest the known name that `name` resembles most, in brackets, or nothing.
+
+    One with the same words in another order, such as those of a margin, comes first.
+    """
     folded = {v.casefold(): v for v in reversed(list(known))}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    words = sorted(name.casefold().split())
+    close = [v for v in folded if len(words) > 1 and sorted(v.split()) == words]
+    close = close or difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     return f" (did you mean '{folded[close[0]]}'?)" if close else ""
 
 

@@ -35,6 +35,20 @@ def test_all_places_of_a_name_are_found():
         assert names.places(word) == [at for at, one in enumerate(words) if one == word]
 
 
+@pytest.mark.parametrize("lengths", [(0, 3), (14, 15, 16, 17), (16, 40, 300), (1, 15, 16, 2000)])
+def test_names_that_differ_in_one_letter_have_their_own_places(lengths):
+    """Texts of more than 15 bytes lie outside their array, where numpy once found other ones."""
+    source = np.random.default_rng(5)
+    for _ in range(40):
+        words = [
+            "".join(source.choice(list("ab ä漢😀"), int(source.choice(lengths)))) for _ in range(30)
+        ]
+        words += [f"{word[:-1]}z" for word in words[:10] if word]
+        names = Names.of(words)
+        for word in {*words, *(f"{word}a" for word in words), *(word[1:] for word in words)}:
+            assert names.places(word) == [at for at, one in enumerate(words) if one == word]
+
+
 def test_many_names_are_yielded_in_their_order():
     names = Names(np.arange(40_000))
     assert list(names) == [str(v) for v in range(40_000)]

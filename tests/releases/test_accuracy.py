@@ -12,7 +12,7 @@ from congenial.inference.noise_intervals import error_margin_of_noise_sum, noise
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.plan.plan import parse_plan
-from congenial.preview.comparison.expected import NotSimulated, simulated_errors
+from congenial.preview.comparison.expected import NotSimulated, draws_of, simulated_errors
 from congenial.randomness import seeded
 from congenial.releases import accuracy
 from congenial.releases.accuracy import (
@@ -259,7 +259,7 @@ def test_mistakes_in_release_publish_are_refused(method, publish, told):
 def test_expected_errors_are_those_of_the_law():
     model = made((2, 3))
     x = np.zeros(len(model.tree), dtype=np.int64)
-    found = simulated_errors(choose_method(model), x, seed=20_230_301)
+    found = simulated_errors(choose_method(model), x, seed=20_230_301, draws=draws_of(model))
     assert not isinstance(found, NotSimulated)
     errors = found.totals / found.draws
     for v in range(len(model.tree)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import stats
 
@@ -35,21 +37,36 @@ def filled(released, x):
     return fill_families(made.forest, made.weights)
 
 
+def posterior_filled(tree, scale, y, *, pinned=False):
+    """Return the flat posterior of measurements, and its tables of families and their zero."""
+    invariant = cg.consistent(tree) & cg.nonnegative()
+    if pinned:
+        invariant &= cg.exactly([0])
+    law = cg.posterior(y, cg.Additive(cg.DiscreteLaplace(scale), tree), invariant, prior="flat")
+    made, zero = law._law._sums
+    found = fill_families(made.forest, made.weights)
+    return law, None if found is None else replace(found, freed=made.freed), zero
+
+
 def p_values(draws, released, x):
     """Yield a p-value for every node: draws against its law by the tables of all merges."""
     for v in range(draws.shape[1]):
-        values, probabilities = released.marginal(v, x)
-        at = np.clip(draws[:, v] - values[0], 0, values.size - 1)
-        observed = np.bincount(at, minlength=values.size).astype(float)
-        expected = probabilities * len(draws)
-        often = expected >= 10.0
-        if often.sum() < 2:
-            continue
-        rest = max(expected[~often].sum(), 1e-9)
-        groups = (
-            np.append(observed[often], observed[~often].sum()),
-            np.append(expected[often], rest),
-        )
-        kept = groups[1] >= 5.0
-        statistic = ((groups[0] - groups[1])[kept] ** 2 / groups[1][kept]).sum()
-        yield stats.chi2.sf(statistic, int(kept.sum()) - 1)
+        yield from p_value(draws[:, v], *released.marginal(v, x))
+
+
+def p_value(drawn, values, probabilities):
+    """Yield a p-value of draws of one number, if there are enough to tell."""
+    at = np.clip(drawn - values[0], 0, values.size - 1)
+    observed = np.bincount(at, minlength=values.size).astype(float)
+    expected = probabilities * len(drawn)
+    often = expected >= 10.0
+    if often.sum() < 2:
+        return
+    rest = max(expected[~often].sum(), 1e-9)
+    groups = (
+        np.append(observed[often], observed[~often].sum()),
+        np.append(expected[often], rest),
+    )
+    kept = groups[1] >= 5.0
+    statistic = ((groups[0] - groups[1])[kept] ** 2 / groups[1][kept]).sum()
+    yield stats.chi2.sf(statistic, int(kept.sum()) - 1)

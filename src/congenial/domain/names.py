@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from operator import eq
@@ -67,16 +68,14 @@ class Names(Sequence[str]):
         return f"Names({list(self)!r})"
 
     @cached_property
-    def _sorted(self) -> tuple[IntArray, TextArray]:
-        order = np.argsort(self.array, kind="stable")
-        return order, self.array[order]
+    def _order(self) -> IntArray:
+        """Places of the names, sorted by UTF-8, which is the order of texts."""
+        return np.argsort(self.array, kind="stable")
 
     def places(self, name: str) -> list[int]:
         """Return all places of a name, ascending."""
-        order, names = self._sorted
-        wanted = np.array([name], dtype=KIND)
-        begin, end = (
-            int(np.searchsorted(names, wanted, side=side)[0]) for side in ("left", "right")
-        )
+        # np.searchsorted reads beyond long texts (numpy issue 31533)
+        order, text = self._order, self.array.item
+        begin, end = (search(order, name, key=text) for search in (bisect_left, bisect_right))
         found: list[int] = order[begin:end].tolist()
         return found

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from congenial import sum_network
+from congenial.conditioning.laws.draw_routes import fill_draws
 from congenial.errors import UnsupportedError
 from congenial.inference import evidence
 from congenial.inference.measured import Problem, tightened
@@ -17,7 +18,6 @@ from congenial.inference.splits.messages import Evidence, Summaries
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
 from congenial.sum_network import Compiled, Tables, exact, families, share_unary
-from congenial.sum_network.exact import Envelopes
 from congenial.types import FloatArray, IntArray
 
 NO_EVIDENCE = "a flat prior gives no evidence; give a prior of the counts."
@@ -43,8 +43,11 @@ class NetworkLaw:
     def sample(self, rows: int, rng: Randomness) -> IntArray:
         """Draw the counts `rows` times, independently."""
         if self.prior is None:
-            envelopes, center = self._envelopes
-            out = exact.sample(envelopes, rows, rng)
+            drawn, center = self._draws
+            if isinstance(drawn, families.FamilySums):
+                out = families.sample(drawn, rows, rng)
+            else:
+                out = exact.sample(drawn, rows, rng)
         else:
             tables, center = self.tables
             out = sum_network.sample(tables, rows, rng)
@@ -53,6 +56,15 @@ class NetworkLaw:
 
     def draws_of(self, nodes: IntArray) -> Draw | None:
         """Return a function that draws some different nodes alone; None if all must be drawn."""
+        if self._by_families:
+            drawn, center = self._draws
+            if not isinstance(drawn, families.FamilySums):
+                return None
+            some = families.draws_of_some(drawn, nodes)
+            if some is None:
+                return None
+            size = nodes.size
+            return lambda rows, rng: families.sample(some, rows, rng, first=size) + center[nodes]
         tables, center = self.tables
         few = sum_network.draws_of_some(tables, nodes)
         if few is None:
@@ -89,10 +101,23 @@ class NetworkLaw:
         return sum_network.fill(compiled), center
 
     @cached_property
-    def _envelopes(self) -> tuple[Envelopes, IntArray]:
-        """Envelopes for draws under a flat prior, and the counts at their zero."""
-        compiled, center = self._flat(whole=False)
-        return exact.fill_envelopes(compiled), center
+    def _draws(self) -> tuple[exact.Envelopes | families.FamilySums, IntArray]:
+        """Tables for draws under a flat prior, and the counts at their zero."""
+        compiled, center = self._sums
+        return fill_draws(compiled), center
+
+    @cached_property
+    def _sums(self) -> tuple[Compiled, IntArray]:
+        """Sums and weights for draws under a flat prior, and the counts at their zero."""
+        return self._flat(whole=False)
+
+    @property
+    def _by_families(self) -> bool:
+        """Whether draws come from tables of families, if these can be filled."""
+        if self.prior is not None:
+            return False
+        sums, _ = self._sums
+        return families.are_wide(sums.forest, sums.weights)
 
     def _flat(self, *, whole: bool) -> tuple[Compiled, IntArray]:
         """Return the sums and weights under a flat prior, see `sum_network.compile`."""

@@ -230,11 +230,12 @@ def unprotected_texts(claim: Claim) -> tuple[str, ...]:
 
 def neighbours(certificate: Statement) -> str:
     """Say which datasets are neighbours."""
-    relation, root = certificate.guarantee.neighbours, certificate.domain.levels[0]
+    relation, domain = certificate.guarantee.neighbours, certificate.domain
     text, either = "one record is replaced by another", "; the row filter may leave out either"
     if relation.relation == "add-remove":
         text = "one record is added or removed"
-    elif root.nodes == root.published_exactly:
+    # all counts of one level, or of one margin of attributes, add up to the total
+    elif not domain.tables and any(of.nodes == of.published_exactly for of in domain.levels):
         either = "; both are counted, or neither, because the total is exact"
     return f"{text}{either * relation.row_filter_may_change}."
 

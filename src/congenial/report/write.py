@@ -12,7 +12,7 @@ import msgspec
 
 from congenial.durability.whole_files import replace_file
 from congenial.errors import ReleaseError
-from congenial.preview.comparison.expected import simulated_errors, work_of_fit
+from congenial.preview.comparison.expected import draws_of, simulated_errors
 from congenial.releases import directory as files
 from congenial.releases.certificate import stated_plan
 from congenial.releases.format_1 import FORMAT_1
@@ -86,8 +86,8 @@ def report(
             if isinstance(read, ReadInParts):
                 counts = counts_by_parts(place, read, scripts)
             else:
-                made, work = read.release, work_of_fit(read.release.model)
-                errors = simulated_errors(made.mechanism, made.values, seed=SEED, work=work)
+                made, draws = read.release, draws_of(read.release.model)
+                errors = simulated_errors(made.mechanism, made.values, seed=SEED, draws=draws)
                 counts = counts_at_once(made, errors, scripts)
             say("writing")
             page = render(certificate, stated_plan(certificate), counts, checks, folder.name)

@@ -44,7 +44,7 @@ _FAR, _WELL = 700.0, 1e-6
 # to lay out tilted weights takes as long as some twenty attempts.
 _NEAR = 4.0
 # Largest exponent of a tilt of proposals, and most tilts that are tried for one sum.
-MOST_NATS, _TURNS = 32.0, 6
+MOST_NATS, _TURNS = 200.0, 12
 # Failed attempts of a family of leaves after which its proposals are tilted towards the sum; steps
 # in which that tilt is found, and how far below the family's own it may lie, in nats a value.
 FAILED, _STEPS, _FARTHEST = 64, 60, 64.0
@@ -265,7 +265,7 @@ def draw(
                 whole = float(values[v, r]) if v >= 0 else 0.0
                 for turn in range(_TURNS):
                     off = whole - mean
-                    if off * off <= (_NEAR if tilt == 0.0 else 1.0) * variance:
+                    if off * off <= (_NEAR if turn == 0 else 1.0) * variance:
                         break
                     before = tilt
                     if turn == 0 and tilt == 0.0 and retilt[f] != 0.0:
@@ -478,7 +478,7 @@ def _try_tables(f, families, tables, proposal, words, used, values, r):
 @njit()
 def doubt_of(v, x, doubt, tables):
     """Return by which share the entry of x may be too large, 1 beyond the table (`Doubt`)."""
-    factor, rounding, slope, decay, log_top, _ = doubt
+    factor, rounding, slope, decay, center, log_top, _ = doubt
     of, place, first, size, running, _, _, _ = tables
     t = of[v]
     i = x - first[t]
@@ -489,7 +489,9 @@ def doubt_of(v, x, doubt, tables):
     entry = float(running[place[t] + i] - (running[place[t] + i - 1] if i > 0 else np.int64(0)))
     more = 1.0
     if factor[t] > 0.0:
-        more += factor[t] * elementary.exp(slope[t] * x - decay[t] * abs(x) - log_top[t])
+        more += factor[t] * elementary.exp(
+            slope[t] * x - decay[t] * abs(x - center[t]) - log_top[t]
+        )
     return more / entry + rounding[t]
 
 

@@ -152,7 +152,7 @@ def match_leaves(number, families, size, owners, grid):
     That is such that the mean of a sum comes near the mean of its owner, roughly.
     """
     begins, gaps, counts, base, inverse, tilt = families
-    kind, own_inverse, above, lo, hi = owners
+    kind, own_inverse, center, above, lo, hi = owners
     for f in number:
         if not lo[f] < hi[f]:
             continue
@@ -166,8 +166,9 @@ def match_leaves(number, families, size, owners, grid):
         for _ in range(_STEPS):
             tilt[f] = math.floor(new / grid) * grid
             mean, variance = moments_of_family(*law, tilt[f])
-            weight = decay, above[f] - tilt[f], lo[f], hi[f]
-            off = weigh_one(base[f] + mean, variance, *weight)[0] - base[f] - mean
+            weight = decay, above[f] - tilt[f], lo[f] - center[f], hi[f] - center[f]
+            own = base[f] + mean - center[f]
+            off = weigh_one(own, variance, *weight)[0] - own
             if off * off <= _CLOSE * variance or new == (upper if off > 0.0 else lower):
                 break
             if off > 0.0:
@@ -195,21 +196,21 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
     A sum is at most sums[i] + more, up to `units` of rounding. `ends` has a rate and a level for
     each end: at i it is at most exp(level + rate * i) below and exp(level - rate * i) above, also
     beyond the `size` sums; where the rate is 0, there is nothing beyond. `law` has kind, inverse
-    scale, tilt and ends of the weight, which is at most 1. Entries are integers, rounded up, that
-    add up to less than 2^62. Unlikely ends are left out. `tail` (4,) is filled with bounds on them
-    and on what lies beyond, see `Tails`. Returns (first value and size of the table; sum of all
-    products; the entry of a product of 1; log by which weights were divided; share of entries that
-    are mostly a bound). The size is 0 if no product is positive, or the weight rises faster, at an
-    end, than the sum is known to fall there. `own` is scratch.
+    scale, mode, tilt and ends of the weight, which is at most 1. Entries are integers, rounded up,
+    that add up to less than 2^62. Unlikely ends are left out. `tail` (4,) is filled with bounds on
+    them and on what lies beyond, see `Tails`. Returns (first value and size of the table; sum of
+    all products; the entry of a product of 1; log by which weights were divided; share of entries
+    that are mostly a bound). The size is 0 if no product is positive, or the weight rises faster,
+    at an end, than the sum is known to fall there. `own` is scratch.
     """
-    kind, inverse, tilt, lo, hi = law
+    kind, inverse, center, tilt, lo, hi = law
     tail[:] = 0.0
     low = np.int64(min(max(lo - first, 0.0), float(size)))
     high = np.int64(max(min(hi - first + 1.0, float(size)), 0.0))
     if low >= high:
         return first, 0, 0.0, 0.0, 0.0, 0.0
     width = high - low
-    log_top = fill_unary(kind, inverse, 0.0, tilt, first + low, own[:width])
+    log_top = fill_unary(kind, inverse, center, tilt, first + low, own[:width])
     total = top = faint = 0.0
     above, lowest, highest = 1.0 + (units + ENTRY) * _UNIT, ends[1] + MARGIN, ends[3] + MARGIN
     for i in range(width):
@@ -241,10 +242,11 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
             continue
         end, rate = float(first - 1 if side == 0 else first + size), ends[2 * side]
         # rise of the weight, outwards
-        rise = (-tilt if side == 0 else tilt) + (-decay if end * (2 * side - 1) > 0.0 else decay)
+        away = (end - center) * (2 * side - 1) > 0.0
+        rise = (-tilt if side == 0 else tilt) + (-decay if away else decay)
         fall, cut = rate - rise, a if side == 0 else width - b
         bound = lowest - rate if side == 0 else highest - rate * size
-        h, l = exponent(kind, inverse, 0.0, tilt, end)
+        h, l = exponent(kind, inverse, center, tilt, end)
         most = bound + ((h - log_top) + l)
         if not fall > 0.0:
             return first, 0, 0.0, 0.0, 0.0, 0.0
@@ -279,7 +281,7 @@ def weigh_all(number, sums, parts, errors, first, ends, laws, tilts, found, tail
     log by which weights were divided and the share of entries that are mostly a bound, `tails`
     (rows, 4) as in `weigh`.
     """
-    kind, inverse, tilt, lo, hi = laws
+    kind, inverse, center, tilt, lo, hi = laws
     begins, sizes = parts
     n = sums.shape[1]
     row, own = np.empty(n), np.empty(n)
@@ -294,7 +296,7 @@ def weigh_all(number, sums, parts, errors, first, ends, laws, tilts, found, tail
             longer = np.empty(max(used + size, 2 * table.size), dtype=np.int64)
             longer[:used] = table[:used]
             table = longer
-        law = kind[f], inverse[f], tilt[f] - tilts[f], lo[f], hi[f]
+        law = kind[f], inverse[f], center[f], tilt[f] - tilts[f], lo[f], hi[f]
         out = weigh(row, errors[i], 0.0, ends[i], first[i], size, law, own, table, used, tails[i])
         found[i, 0], found[i, 1], found[i, 2] = used, out[0], out[1]
         found[i, 3], found[i, 4], found[i, 5] = out[3], out[4], out[5]
@@ -324,7 +326,7 @@ def fill_directly(
     of rounding. The size is 0 as in `weigh`.
     """
     begins, gaps, counts, base, inverse, tilt = families
-    kind, own_inverse, own_tilt, lo, hi = laws
+    kind, own_inverse, center, own_tilt, lo, hi = laws
     of, offset, _, binomial = binomials
     room, widest = np.int64(64), np.int64(1)
     for i in range(number.size):
@@ -375,7 +377,7 @@ def fill_directly(
             whole = whole * by + sums[y]
         ends[2] = placed[f, 3] + (tilt[f] - base_tilt)
         ends[3] = elementary.log(whole) - depth + placed[f, 3] * placed[f, 1]
-        law = kind[f], own_inverse[f], own_tilt[f] - base_tilt, lo[f], hi[f]
+        law = kind[f], own_inverse[f], center[f], own_tilt[f] - base_tilt, lo[f], hi[f]
         first, size, _, scale, log_top, _ = weigh(
             sums, 0.0, units, ends, base[f], n, law, own, table, used, tails[i]
         )
@@ -474,13 +476,13 @@ def fill_binomial(inverse, size, tilt, out):
 
 
 @njit()
-def fill_leaf(inverse, tilt, low, least, own, out, tail):
+def fill_leaf(inverse, center, tilt, low, least, own, out, tail):
     """Fill `out` with the integer weights of a leaf, from `low` on, rounded up; `own` is scratch.
 
-    The leaf is at least `least`. `tail` (4,) is filled as in `weigh`. Returns the log by which
-    weights were divided, and the entry of a weight of 1.
+    The leaf is at least `least`, and so is its mode `center`. `tail` (4,) is filled as in `weigh`.
+    Returns the log by which weights were divided, and the entry of a weight of 1.
     """
-    log_top = fill_unary(LAPLACE, inverse, 0.0, tilt, low, own)
+    log_top = fill_unary(LAPLACE, inverse, center, tilt, low, own)
     total, above = 0.0, 1.0 + ENTRY * _UNIT
     for i in range(own.size):
         own[i] *= above

@@ -109,7 +109,7 @@ def place_members(number, begins, rows, times, tables, base, owners, theta, grid
     that the owner's weight needs is not possible with these tables, all columns but the tilt are
     nan.
     """
-    kind, inverse, above, lo, hi = owners
+    kind, inverse, center, above, lo, hi = owners
     places, sizes, table, tails = tables
     many = 1
     for i in range(number.size):
@@ -146,8 +146,9 @@ def place_members(number, begins, rows, times, tables, base, owners, theta, grid
         for _ in range(_STEPS):
             if lo[f] < hi[f]:
                 # far from its mean a sum is not normal, so the mean of the product moves too
-                law = base[i] + mean, variance, decay, above[f] - theta[f] - tilt, lo[f], hi[f]
-                aim = weigh_one(*law)[0] - base[i]
+                c = center[f]
+                weight = decay, above[f] - theta[f] - tilt, lo[f] - c, hi[f] - c
+                aim = weigh_one(base[i] + mean - c, variance, *weight)[0] + c - base[i]
             off = aim - mean
             if off * off <= (_NEAR if tilt == 0.0 else _NEARER) * variance:
                 break

@@ -18,6 +18,8 @@ from congenial.types import IntArray
 # Most simulated releases, and most values drawn for them.
 DRAWS = 200
 VALUES = 2_000_000
+# Most values where margins cross: tables that fit them take about a millisecond for each value.
+CROSSING_VALUES = 20_000
 # Errors of a draw that are no fault of the plan.
 UNLUCKY = (InvariantError, NumericalError, UnsupportedError)
 # Most values of best tables, each of which fits a prior, and most products of all their passes.
@@ -51,8 +53,8 @@ class Forecast:
 def forecast(
     model: Model, mechanism: Mechanism | Unconstrained, counts: IntArray, *, seed: int
 ) -> Forecast | NotSimulated:
-    """Sum up the errors of `draws_for` seeded releases of `counts`."""
-    drawn = _drawn(mechanism, counts, seed, work_of_fit(model))
+    """Sum up the errors of `draws_of` seeded releases of `counts`."""
+    drawn = _drawn(mechanism, counts, seed, draws_of(model))
     if isinstance(drawn, NotSimulated):
         return drawn
     tally = Tally(model, counts)
@@ -61,21 +63,20 @@ def forecast(
 
 
 def simulated_errors(
-    mechanism: Mechanism, counts: IntArray, *, seed: int, work: float = 0.0
+    mechanism: Mechanism, counts: IntArray, *, seed: int, draws: int
 ) -> SimulatedErrors | NotSimulated:
-    """Add up the errors of each released count over `draws_for` seeded releases."""
-    drawn = _drawn(mechanism, counts, seed, work)
+    """Add up the errors of each released count over seeded releases."""
+    drawn = _drawn(mechanism, counts, seed, draws)
     if isinstance(drawn, NotSimulated):
         return drawn
     return SimulatedErrors(len(drawn), np.abs(drawn - counts).sum(axis=0))
 
 
 def _drawn(
-    mechanism: Mechanism | Unconstrained, counts: IntArray, seed: int, work: float
+    mechanism: Mechanism | Unconstrained, counts: IntArray, seed: int, draws: int
 ) -> IntArray | NotSimulated:
-    """Draw releases, shape (`draws_for`, n), or say why they cannot be drawn."""
+    """Draw releases, shape (draws, n), or say why they cannot be drawn."""
     try:
-        draws = draws_for(counts.size, work)
         drawn = mechanism.sample(counts, size=draws, rng=seeded(seed))
     except MemoryError:
         return NotSimulated("this takes more memory than there is")
@@ -98,8 +99,14 @@ def work_of_fit(model: Model) -> float:
     return most_work(model.mechanism)
 
 
-def draws_for(nodes: int, work: float = 0.0) -> int:
-    """Number of releases to simulate, each of some counts and with the work `work_of_fit`."""
-    if work == 0.0:
-        return max(1, min(DRAWS, VALUES // nodes))
-    return max(1, min(DRAWS, FITTED_VALUES // nodes, int(FITTED_WORK / work)))
+def draws_of(model: Model) -> int:
+    """Number of releases of a plan to simulate, so that this takes little longer than a release."""
+    work, nodes = work_of_fit(model), len(model.domain)
+    if work > 0.0:
+        return max(1, min(DRAWS, FITTED_VALUES // nodes, int(FITTED_WORK / work)))
+    return draws_for(nodes, CROSSING_VALUES if model.plan.crossing else VALUES)
+
+
+def draws_for(nodes: int, values: int = VALUES) -> int:
+    """Number of releases to simulate, each of some counts, with at most some values in all."""
+    return max(1, min(DRAWS, values // nodes))

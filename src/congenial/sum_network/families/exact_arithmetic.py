@@ -160,7 +160,8 @@ def share(sums: FamilySums, v: int, f: int, x: int) -> Probability:
         if outside:
             return Decimal(0), Decimal(0)
         with precision(level):
-            log = Decimal(float(doubt.slope[t])) * x - Decimal(float(doubt.decay[t])) * abs(x)
+            away = abs(x - Decimal(float(doubt.center[t])))
+            log = Decimal(float(doubt.slope[t])) * x - Decimal(float(doubt.decay[t])) * away
             # the terms are large and nearly cancel, which costs some of the guard's digits
             own = (log - Decimal(float(doubt.top[t]))).exp() * Decimal(float(doubt.unit[t]))
             own /= _entry(sums, v, x - sums.tables.values(v)[0])

@@ -189,7 +189,8 @@ def _share(sums: FamilySums, v: int, f: int, x: int) -> tuple[float, float]:
     if x not in sums.tables.values(v):
         return 1.0, math.inf
     # exact up to one rounding, since the terms are large and nearly cancel
-    log = Fraction(doubt.slope[t]) * x - Fraction(doubt.decay[t]) * abs(x) - Fraction(doubt.top[t])
+    away = abs(x - Fraction(doubt.center[t]))
+    log = Fraction(doubt.slope[t]) * x - Fraction(doubt.decay[t]) * away - Fraction(doubt.top[t])
     entry = float(sums.tables.entries(v)[x - sums.tables.values(v)[0]])
     weight = float(doubt.unit[t]) * elementwise.exp(log) / entry
     units = abs(float(log)) + 8.0

@@ -17,6 +17,7 @@ class Owners(NamedTuple):
 
     kind: IntArray
     inverse: FloatArray
+    center: FloatArray  # Modes.
     tilt: FloatArray
     lo: FloatArray
     hi: FloatArray
@@ -84,8 +85,8 @@ class DistinctTables(NamedTuple):
 class Doubt(NamedTuple):
     """By how much entries may be too large, because transforms and roundings have errors.
 
-    The weight of x is w = exp(slope x - decay abs(x) - top). The entry of x is at least unit w
-    times the probability of x by the law of the sum below. It is larger by at most the share
+    The weight of x is w = exp(slope x - decay abs(x - center) - top). The entry of x is at least
+    unit w times the probability of x by the law of the sum below. It is larger by at most the share
     (factor w + 1) / entry + rounding.
     """
 
@@ -93,6 +94,7 @@ class Doubt(NamedTuple):
     rounding: FloatArray  # 0 where there is only one entry, which is a constant.
     slope: FloatArray
     decay: FloatArray
+    center: FloatArray
     top: FloatArray
     unit: FloatArray
 

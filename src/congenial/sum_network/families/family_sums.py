@@ -33,7 +33,7 @@ from congenial.sum_network.families.family_tilts import (
     common_tilt,
 )
 from congenial.sum_network.families.growing_tables import GrowingTables
-from congenial.sum_network.families.wide_noise import applies, are_noise, have_wide_noise
+from congenial.sum_network.families.wide_noise import applies, have_wide_noise
 from congenial.sum_network.windows import tilts
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
@@ -52,7 +52,10 @@ _STAGE = 7.0 * _UNIT
 # for both ends, which a transform adds to the range, and for tilted members, at most.
 _DEPTH = 46.0
 # more than 2 exp(MARGIN - _DEPTH)
-_BEYOND, _LOST = 2.1062e-20, 2.0**-34
+_BEYOND = 2.1062e-20
+# Weights of members beyond their tables, as shares of those in them: with more, tables are filled
+# for a tilt that suits them better, or no table is made.
+_LOST, _MOST_LOST = 2.0**-34, 2.0**-20
 # How often the tables of members are filled anew, for the tilt that their sum turns out to need.
 _TRIES = 4
 # Largest share of a table whose entries may be far too large.
@@ -69,7 +72,7 @@ _GRID = 2.0**-40
 
 def fill_families(forest: SumForest, weights: SharedUnary) -> FamilySums | None:
     """Fill the tables; None where this way does not apply, or draws would be rejected too often."""
-    if not (applies(forest, weights) and are_noise(weights)):
+    if not applies(forest, weights):
         return None
     return _Filling(forest, weights).filled()
 
@@ -180,6 +183,7 @@ class _Filling:
         self.owners = Owners(
             np.where(owner >= 0, unary.kind[own], laws.FLAT),
             np.where(owner >= 0, self.inverse[owner], 0.0),
+            np.where(owner >= 0, unary.center[own], 0.0),
             np.zeros(m),
             np.where(owner >= 0, unary.lo[own], 0.0),
             np.where(owner >= 0, unary.hi[own], 0.0),
@@ -198,7 +202,7 @@ class _Filling:
         of.root[f] = self.telling[f] = False
         self.bottom_up = self.bottom_up[self.bottom_up != over]
         self.above[f] = f  # so the table has the tilt of its own sum
-        flat = laws.FLAT, 0.0, 0.0, -np.inf, np.inf
+        flat = laws.FLAT, 0.0, 0.0, 0.0, -np.inf, np.inf
         for column, value in zip(self.owners, flat, strict=True):
             column[f] = value
         return f
@@ -465,7 +469,10 @@ class _Filling:
         weights = base, self.owners, self.theta
         member_sums.place_members(number, *law, *weights, _GRID, _DEPTH, found)
         self.theta[number] += found[:, 0]
-        fits = np.isfinite(found).all(axis=1) & (found[:, 8] < _LOST) & ~single
+        # members' tables for a tilt that they have already would be the same
+        last = (found[:, 0] == 0.0) | (tries == 0)
+        most = np.where(last, _MOST_LOST, _LOST)
+        fits = np.isfinite(found).all(axis=1) & (found[:, 8] < most) & ~single
         far = number[~fits]
         if not far.size:
             self.retilt[number] = found[:, 0]
@@ -566,17 +573,20 @@ class _Filling:
         inverse, tilt, least = self.inverse[v], self.theta[f], int(self.families.least[v])
         if not inverse > tilt:
             return False
+        # a mode below the bound has the same law as one at the bound
+        center = least + int(self.families.gap[v])
         low, reach = least, _DEPTH + 8.0
-        high = max(0, least) + int(reach / (inverse - tilt)) + 2
+        high = center + int(reach / (inverse - tilt)) + 2
         if inverse + tilt > 0.0:
-            low = max(least, -int(reach / (inverse + tilt)) - 2)
+            low = max(least, center - int(reach / (inverse + tilt)) - 2)
         if high - low > _LONGEST:
             return False
         table = np.empty(high - low + 1, dtype=np.int64)
         tails, own = np.empty((4, 1)), np.empty(table.size)
-        top, unit = kernels.fill_leaf(inverse, tilt, low, least, own, table, tails[:, 0])
+        law = inverse, float(center), tilt, low, least
+        top, unit = kernels.fill_leaf(*law, own, table, tails[:, 0])
         places = np.array([[self.tables.append(table)], [low], [table.size]])
-        doubt = Doubt(*map(np.asarray, (0.0, _rounding(0.0), tilt, inverse, top, unit)))
+        doubt = Doubt(*map(np.asarray, (0.0, _rounding(0.0), tilt, inverse, center, top, unit)))
         self.tables.add(np.array([v]), places=places, tails=tails, doubt=doubt)
         return True
 
@@ -614,10 +624,10 @@ class _Filling:
     ) -> None:
         """Keep the tables of the owners of families, and what their entries are bounds on."""
         places, (scale, log_top) = found.T[:3], found.T[3:5]
-        kind, inverse, above, _, _ = (column[number] for column in self.owners)
-        decay = np.where(kind == laws.LAPLACE, inverse, 0.0)
-        factor, slope = np.asarray(2.02 * error * scale), np.asarray(above - tilt)
-        doubt = Doubt(factor, _rounding(units), slope, decay, log_top, scale)
+        own = self.owners
+        decay = np.where(own.kind == laws.LAPLACE, own.inverse, 0.0)[number]
+        factor, slope = np.asarray(2.02 * error * scale), np.asarray(own.tilt[number] - tilt)
+        doubt = Doubt(factor, _rounding(units), slope, decay, own.center[number], log_top, scale)
         self.tables.add(self.holder[number], places=places, tails=tails.T, doubt=doubt)
 
 

@@ -20,11 +20,6 @@ def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
     return _scale(forest, weights) * forest.n >= _WORTH and have_wide_noise(forest, weights)
 
 
-def are_noise(weights: SharedUnary) -> bool:
-    """Whether all modes are 0, as those of noise; tables of families are made for no others."""
-    return not weights.unary.center.any()
-
-
 def have_wide_noise(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether `settled` tilts match the means of sums better than tilts of single weights do."""
     scale = _scale(forest, weights)
@@ -63,6 +58,7 @@ def applies(forest: SumForest, weights: SharedUnary) -> bool:
     least = np.where(np.isfinite(unary.lo), unary.lo, 0.0)
     near = (np.abs(least) < 2.0**40) & (np.abs(unary.center - least) < 2.0**40)
     fits = bounded & near
-    known = (unary.kind == laws.LAPLACE) | (unary.kind == laws.FLAT)
+    whole = unary.center == np.rint(unary.center)
+    known = (unary.kind == laws.LAPLACE) & whole | (unary.kind == laws.FLAT)
     code = weights.code
     return bool(none[code[isolated]].all() and fits[code[leaf]].all() and known[code].all())

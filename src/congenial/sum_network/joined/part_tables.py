@@ -62,7 +62,7 @@ def fill_part(part: PartSums, outside: Outside, room: int | None = None) -> Enve
 
 def fill_by_families(part: PartSums, outside: Outside) -> families.PartOfFamilies | None:
     """Fill the tables of a part family by family; None if those of merges are needed, or faster."""
-    if outside.by_merges or not families.are_noise(part.weights):
+    if outside.by_merges:
         return None
     forest, weights, wide = surrounded(part, outside)
     return families.fill_sending(forest, weights, _least(part)) if wide else None
