@@ -89,9 +89,9 @@ def test_integer_weights_of_lifts_are_those_of_the_law_rounded_up():
 
 def test_a_doubt_far_from_zero_does_not_vanish():
     """Weights by a tilt are exponentials of thousands, of which the largest is divided out."""
-    x, slope, decay = -250_000, -0.05, 0.02
-    exponent = slope * x - decay * abs(x)
-    columns = 0.5, 1e-300, slope, decay, exponent + 2.0, 1.0
+    x, slope, decay, center = -250_000, -0.05, 0.02, 700.0
+    exponent = slope * x - decay * abs(x - center)
+    columns = 0.5, 1e-300, slope, decay, center, exponent + 2.0, 1.0
     doubt = tuple(np.array([column]) for column in columns)
     zero, four = np.zeros(1, dtype=np.int64), np.array([4])
     table = zero, np.array([x]), np.array([1]), four, np.zeros((4, 1))

@@ -46,7 +46,7 @@ def placed(family, tails, wanted, found):
     """Place a sum whose owner is fixed at `wanted`; each row of the family has its own table."""
     table, place, size, times = family
     one, zero = np.zeros(1), np.zeros(1, dtype=np.int64)
-    owner = np.array([laws.FLAT]), one, one, one + wanted, one + wanted
+    owner = np.array([laws.FLAT]), one, one, one, one + wanted, one + wanted
     rows = np.array([0, size.size]), np.arange(size.size), times
     tables = place, size, table, tails
     kernels.place_members(np.array([0]), *rows, tables, zero, owner, one, GRID, DEPTH, found)
@@ -125,7 +125,7 @@ def test_a_tilt_that_no_tail_allows_is_said_to_be_unknown():
     tails = np.zeros((4, size.size))
     tails[2], tails[3] = 1e6, 1e-3
     one, zero, found = np.zeros(1), np.zeros(1, dtype=np.int64), np.empty((1, 9))
-    owner = np.array([laws.LAPLACE]), one + 0.5, one + 2.0, one - np.inf, one + np.inf
+    owner = np.array([laws.LAPLACE]), one + 0.5, one, one + 2.0, one - np.inf, one + np.inf
     rows = np.array([0, size.size]), np.arange(size.size), times
     tables = place, size, table, tails
     kernels.place_members(np.array([0]), *rows, tables, zero, owner, one, GRID, DEPTH, found)

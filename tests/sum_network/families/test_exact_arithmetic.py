@@ -145,6 +145,7 @@ def shortened(monkeypatch, width):
     monkeypatch.setattr(family_sums._Filling, "_hold", held)
     monkeypatch.setattr(family_sums, "_FAINT", 1.0)
     monkeypatch.setattr(family_sums, "_LOST", 0.1)
+    monkeypatch.setattr(family_sums, "_MOST_LOST", 0.1)
 
 
 @pytest.mark.parametrize("width", [9, 15])

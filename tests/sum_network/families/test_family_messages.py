@@ -235,7 +235,7 @@ def test_a_sum_far_from_its_tilt_is_split_within_few_attempts(tilt):
     binomial = (k + 1.0) * np.exp(-0.1 * k)  # two leaves, without a tilt
     none = np.zeros(1, dtype=np.int64)
     binomials = none, none, np.array([length]), binomial
-    doubt = (np.zeros(1),) * 6
+    doubt = (np.zeros(1),) * 7
     values, doubts = np.zeros((size + 2, rows), dtype=np.int64), np.zeros(rows)
     values[0] = value
     state, turned, words = np.zeros(5, dtype=np.int64), np.zeros(1), cg.seeded(3).bits(1 << 23)

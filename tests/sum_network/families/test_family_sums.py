@@ -11,7 +11,7 @@ import pytest
 import congenial as cg
 from congenial.sum_network import families
 from congenial.sum_network.families import exact_arithmetic, family_draws, family_sums
-from support.bounded_trees import conditioned, filled, random_tree
+from support.bounded_trees import conditioned, filled, posterior_filled, random_tree
 
 pytestmark = pytest.mark.kernels
 
@@ -46,7 +46,8 @@ def entries_checked(sums):
         first, law = direct_law(sums, f)
         inside = (values >= first) & (values < first + law.size)
         true = np.where(inside, law[np.clip(values - first, 0, law.size - 1)], 0.0)
-        unit = np.exp(doubt.slope[t] * values - doubt.decay[t] * np.abs(values) - doubt.top[t])
+        away = np.abs(values - doubt.center[t])
+        unit = np.exp(doubt.slope[t] * values - doubt.decay[t] * away - doubt.top[t])
         true *= doubt.unit[t] * unit
         # term by term in doubles: a relative error of some 1e-13
         assert (entries >= true * (1.0 - 1e-12)).all()
@@ -63,6 +64,20 @@ def test_entries_are_the_true_weights_or_more_by_at_most_their_doubt():
         released = conditioned(tree, scale, pinned=bool(source.integers(2)))
         seen += entries_checked(filled(released, x))
     assert seen > 2500
+
+
+def test_entries_of_posteriors_are_the_true_weights_or_more_too():
+    """Their sums have other modes than 0, and leaves may have modes below their bounds."""
+    source, seen = np.random.default_rng(17), 0
+    for _ in range(400):
+        tree, x = random_tree(source, int(source.integers(4, 40)))
+        scale = float(source.choice([0.7, 4.0, 20.0]))
+        y = x + np.rint(source.laplace(0.0, scale, len(tree))).astype(np.int64)
+        pinned = bool(source.integers(2))
+        y[0] = x[0] if pinned else y[0]
+        _, sums, _ = posterior_filled(tree, scale, y, pinned=pinned)
+        seen += entries_checked(sums)
+    assert seen > 500
 
 
 def test_equal_families_of_different_sums_have_one_table_with_true_weights():
