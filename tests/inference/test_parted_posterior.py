@@ -10,7 +10,7 @@ import pytest
 import congenial as cg
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.inference.parted_posterior import posterior_by_parts
-from congenial.sum_network.joined import split_sums
+from congenial.sum_network.joined import part_messages, split_sums
 from support.bounded_trees import p_values
 from support.enumeration import Law
 from support.goodness_of_fit import FAILS, fit
@@ -223,9 +223,17 @@ def test_a_part_that_its_own_measurements_do_not_determine_is_refused():
 
 
 @pytest.mark.parametrize("exact", [False, True])
-def test_draws_under_wide_noise_have_the_means_of_the_law_at_once(exact):
+def test_draws_under_wide_noise_have_the_means_of_the_law_at_once(exact, monkeypatch):
+    made, fill = [], part_messages.fill_by_families
+
+    def filled(*args):
+        made.append(fill(*args))
+        return made[-1]
+
+    monkeypatch.setattr(part_messages, "fill_by_families", filled)
     y, mechanism, invariant = measured_wide(3, 8, exact=exact)
     drawn = posterior_by_parts(y, mechanism, invariant, 1).sample(3_000, cg.seeded(1))
+    assert made and all(tables is not None for tables in made)
 
     def largest(scale):
         noisy = cg.Additive(cg.DiscreteLaplace(scale), mechanism.queries)

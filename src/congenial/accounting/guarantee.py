@@ -213,7 +213,7 @@ class Guarantee:
         facts: dict[str, object] = {
             "epsilon": rounded_up(self.epsilon, 6),
             "delta": rounded_up(self.delta, 2),
-            **({} if self.rho is None else {"rho (zCDP)": f"{self.rho:.6g}"}),
+            **({} if self.rho is None else {"rho (zCDP)": rounded_up(self.rho, 6)}),
             "neighbours": self.neighbours,
             "records that change": self.records,
             "epsilon before bounds": rounded_up(self.base_epsilon, 6),

@@ -395,6 +395,8 @@ class Posterior:
         size : int
             Draws; the probability has a standard error of ``sqrt(alpha * (1 - alpha) / size)``.
             If all nodes would have over 2^28 values, the sum's nodes are drawn without the others.
+            Under a flat prior, this changes their law by at most the probability that a draw of all
+            nodes is rejected and begins again.
         rng : Randomness, optional
         """
         checked_alpha(alpha)

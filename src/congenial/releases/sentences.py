@@ -275,10 +275,10 @@ def worst_neighbours(pair: WorstNeighbours) -> str:
             who = f"one record moves between {_node(pair.origin)} and {_node(pair.destination)}"
     else:
         who = f"one record enters or leaves {hidden if pair.node is None else _node(pair.node)}"
-    n = pair.changed_counts
-    text = f"{who}; {many(n, 'count')} change{'s' * (n == 1)}, at a cost of epsilon {pair.loss:.6g}"
+    n, cost = pair.changed_counts, rounded_up(pair.loss, 6)
+    text = f"{who}; {many(n, 'count')} change{'s' * (n == 1)}, at a cost of epsilon {cost}"
     if pair.loss > pair.noise_loss * (1.0 + 1e-6):
-        text += f": {pair.noise_loss:.6g} through the noise, the rest through the bounds"
+        text += f": {rounded_up(pair.noise_loss, 6)} through the noise, the rest through the bounds"
     return f"{text}."
 
 
@@ -543,7 +543,7 @@ def _compared(claim: Claim) -> tuple[str, ...]:
         "the noise has zero-concentrated differential privacy (zCDP), converted to epsilon at a "
         f"delta of {measure.at_delta:.3g}; {parts}",
         "zCDP: the Rényi divergence of order a between the laws of the two releases is at most rho "
-        f"times a, here {measure.rho:.6g} times a, {orders}.",
+        f"times a, here {rounded_up(measure.rho, 6)} times a, {orders}.",
     )
 
 
@@ -679,7 +679,7 @@ def _spent(level: LevelNoise) -> str:
         return f"{level.level}: no noisy counts, so this level costs no epsilon."
     return (
         f"{level.level}: noise of scale {level.scale:.4g}. This level costs epsilon "
-        f"{level.epsilon:.4g}, which is {level.share_of_budget:.1%} of the cost of the noise."
+        f"{rounded_up(level.epsilon, 4)}, {level.share_of_budget:.1%} of the cost of the noise."
     )
 
 

@@ -68,7 +68,7 @@ def test_integer_weights_of_lifts_are_those_of_the_law_rounded_up():
         for _ in range(1000):
             inverse = float(10.0 ** source.uniform(-2.0, 0.5))
             tilt = float(np.floor(source.uniform(-2.0, 0.9) * inverse * 2**40) / 2**40)
-            widest = int(source.integers(1, 60))
+            widest = int(source.integers(1, 60) if source.random() < 0.97 else 3000)
             powers, shares = np.empty((2, widest + 2))
             sums = np.empty(widest + 2, dtype=np.int64)
             args = inverse, tilt, widest, powers, sums, shares
@@ -84,7 +84,7 @@ def test_integer_weights_of_lifts_are_those_of_the_law_rounded_up():
             for h, weight in enumerate(weights):
                 true = most * (-rate * (h if top else h + 1)).exp() * Decimal(unit)
                 assert true <= weight <= true * (1 + Decimal(2.0 * off)) + 1
-                assert float(true / weight) == pytest.approx(shares[h], rel=off)
+                assert float(true / weight) == pytest.approx(shares[h], rel=off, abs=1e-300)
 
 
 def test_a_doubt_far_from_zero_does_not_vanish():

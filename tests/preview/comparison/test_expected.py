@@ -45,7 +45,6 @@ def test_fewer_releases_of_many_counts_are_simulated():
 
 
 def test_simulations_of_crossing_margins_take_little_longer_than_a_release(tmp_path):
-    """A table of 13,561 counts that cross took 18 s, so 200 of them an hour."""
     found = []
     attributes = f'attributes = {{ sex = ["F", "M"], age = {json.dumps(AGES)} }}'
     for table in ({}, {"table": f'{attributes}\nmargins = ["sex", "age"]'}):

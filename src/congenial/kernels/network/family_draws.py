@@ -40,8 +40,8 @@ _SPARE = np.uint64(2)
 _WHOLE, _WHOLE_LIFTS = 2.0**62 * (1.0 - 2.0**-29), 2.0**40
 # Largest exponent of a weight beyond a table, and a relative error that a bound on it has room for.
 _FAR, _WELL = 700.0, 1e-6
-# Squared distance of a sum from the mean of proposals, in variances, from which on they are tilted:
-# to lay out tilted weights takes as long as some twenty attempts.
+# Squared distance of a sum from the mean of proposals, in variances, from which on they are tilted.
+# Nearer, a few more failed attempts take less time than to lay out tilted weights.
 _NEAR = 4.0
 # Largest exponent of a tilt of proposals, and most tilts that are tried for one sum.
 MOST_NATS, _TURNS = 200.0, 12

@@ -18,7 +18,7 @@ from congenial.types import IntArray
 # Most simulated releases, and most values drawn for them.
 DRAWS = 200
 VALUES = 2_000_000
-# Most values where margins cross: tables that fit them take about a millisecond for each value.
+# Most values where margins cross, since such a release takes far longer than plain noise.
 CROSSING_VALUES = 20_000
 # Errors of a draw that are no fault of the plan.
 UNLUCKY = (InvariantError, NumericalError, UnsupportedError)
