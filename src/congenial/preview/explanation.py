@@ -397,9 +397,9 @@ def _guarantee(explanation: Explanation) -> Iterator[str]:
         orders = ", computed from divergences of whole orders only" * guarantee.whole_orders
         yield (
             f"The noise satisfies zCDP with rho = {rounded_up(guarantee.rho, 6)}, divided among "
-            "the levels (zCDP: zero-concentrated differential privacy; see proofs/composition.md). At "
-            f"the plan's delta, that is the epsilon above{orders}. A noise scale is a sigma: about the "
-            "standard deviation of the noise."
+            "the levels (zCDP: zero-concentrated differential privacy; see proofs/composition.md). "
+            f"At the plan's delta, that is the epsilon above{orders}. A noise scale is a sigma: "
+            "about the standard deviation of the noise."
         )
     yield f"Worst neighbours: {worst_neighbours(explanation.claim.worst_neighbours)}"
 
