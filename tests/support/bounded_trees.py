@@ -9,6 +9,7 @@ from scipy import stats
 
 import congenial as cg
 from congenial import sum_network
+from congenial.sum_network.families import narrow_families
 from congenial.sum_network.families.family_sums import fill_families
 
 
@@ -70,3 +71,9 @@ def p_value(drawn, values, probabilities):
     kept = groups[1] >= 5.0
     statistic = ((groups[0] - groups[1])[kept] ** 2 / groups[1][kept]).sum()
     yield stats.chi2.sf(statistic, int(kept.sum()) - 1)
+
+
+def divide_above(most, monkeypatch):
+    """Divide families of more than `most` members into groups, however narrow the noise is."""
+    monkeypatch.setattr(narrow_families, "_MOST", most)
+    monkeypatch.setattr(narrow_families, "scales_are_wide", lambda *_: True)

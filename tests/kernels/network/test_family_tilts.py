@@ -48,7 +48,7 @@ def test_moments_are_those_of_members_added_up():
     rounds = filling(3, 10.0).rounds
     rounds.stale[:] = True
     rounds._settle(0)
-    _, tree, *_ = rounds._fixed
+    tree, *_ = rounds._fixed
     begins, members, times = tree[:3]
     for f in np.concatenate(rounds.levels):
         of = slice(begins[f], begins[f + 1])

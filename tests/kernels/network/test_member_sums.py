@@ -153,8 +153,8 @@ def test_a_product_of_spectra_is_that_of_the_sum_within_its_error(rows_at_once):
             kernels.lay_out(place[own], size[own], *same, table, rows)
             assert np.abs(rows.sum(axis=1) - 1.0).max() < 1e-14
             spectra = np.fft.rfft(rows).view(np.float64)
-            which = np.zeros(len(rows), dtype=np.int64)
-            kernels.multiply(spectra, which, times[own], error, product, live)
+            which, one = np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64)
+            kernels.multiply(spectra, which, one, times[own], error, product, live)
         spectrum, means = np.empty((1, n // 2 + 1), dtype=np.complex128), np.empty((1, 3))
         kernels.finish(product, spectrum, means)
         exact = np.fft.rfft(law, n)
@@ -177,7 +177,7 @@ def test_products_that_are_left_as_they_are_have_no_effect():
     live, none = np.full(1, n // 2 + 1), np.zeros(1, dtype=np.int64)
     spectra, error = np.fft.rfft(rows).view(np.float64), STAGE * 14.0
     for _ in range(2):
-        kernels.multiply(spectra, none, np.full(1, 9), error, product, live)
+        kernels.multiply(spectra, none, none, np.full(1, 9), error, product, live)
     assert (product[0, 2] < 1e-30).mean() > 0.5
     spectrum, means = np.empty((1, n // 2 + 1), dtype=np.complex128), np.empty((1, 3))
     kernels.finish(product, spectrum, means)

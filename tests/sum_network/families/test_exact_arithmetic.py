@@ -56,7 +56,8 @@ def in_python(monkeypatch):
             if hasattr(kernel, "py_func"):
                 monkeypatch.setattr(module, name, kernel.py_func)
     # rounded twice, which is quicker: what is decided does not depend on last bits
-    monkeypatch.setattr(elementary, "fused", lambda x, y, z: x * y + z)
+    for module in (elementary, doubled):
+        monkeypatch.setattr(module, "fused", lambda x, y, z: x * y + z)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")

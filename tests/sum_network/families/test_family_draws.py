@@ -11,15 +11,17 @@ import congenial as cg
 from congenial.errors import NumericalError
 from congenial.kernels.network import family_draws as kernels
 from congenial.sum_network.families import family_draws
-from support.bounded_trees import compiled, conditioned, filled, p_values, random_tree
+from support.bounded_trees import compiled, conditioned, divide_above, filled, p_values, random_tree
 
 pytestmark = pytest.mark.kernels
 
 LEAST = 1e-6
 
 
+@pytest.mark.parametrize("most", [64, 2])
 @pytest.mark.parametrize("seed", range(12))
-def test_the_law_is_that_of_the_tables_of_all_merges(seed):
+def test_the_law_is_that_of_the_tables_of_all_merges(seed, most, monkeypatch):
+    divide_above(most, monkeypatch)
     source = np.random.default_rng(seed)
     tree, x = random_tree(source, int(source.integers(4, 16)))
     scale = float(source.choice([0.7, 2.0, 6.0]))

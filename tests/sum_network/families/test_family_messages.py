@@ -15,7 +15,7 @@ from congenial.sum_network.families import exact_arithmetic as exact
 from congenial.sum_network.families import family_messages, wide_noise
 from congenial.sum_network.joined import part_messages
 from congenial.sum_network.joined.part_tables import fill_by_families
-from support.bounded_trees import p_values
+from support.bounded_trees import divide_above, p_values
 from support.goodness_of_fit import FAILS
 from support.narrow_windows import narrow_windows
 from support.parted_trees import invariant_of, random_parted
@@ -140,11 +140,12 @@ def test_most_parts_of_nonnegative_counts_have_tables_of_families(by_families):
     assert made > max(50, len(by_families) / 2)
 
 
-@pytest.mark.parametrize("short", [False, True])
+@pytest.mark.parametrize(("short", "most"), [(False, 64), (True, 64), (False, 2)])
 @pytest.mark.parametrize("seed", [2, 3, 5, 8, 9, 11, 20, 23, 27, 28, 32, 34])
 def test_draws_fit_every_marginal_law_and_not_that_of_another_scale(
-    seed, short, by_families, monkeypatch
+    seed, short, most, by_families, monkeypatch
 ):
+    divide_above(most, monkeypatch)
     tree, x, whole, parted = random_parted(seed, 30, scales=(3.0,), mean=(2.0,))
     if short:
         narrow_windows(monkeypatch, 0.3)

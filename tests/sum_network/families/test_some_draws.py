@@ -10,15 +10,17 @@ import pytest
 import congenial as cg
 from congenial.sum_network.families import family_draws
 from congenial.sum_network.families.some_draws import draws_of_some
-from support.bounded_trees import compiled, conditioned, filled, p_value, random_tree
+from support.bounded_trees import compiled, conditioned, divide_above, filled, p_value, random_tree
 
 pytestmark = pytest.mark.kernels
 
 LEAST = 1e-6
 
 
+@pytest.mark.parametrize("most", [64, 2])
 @pytest.mark.parametrize("seed", range(8))
-def test_some_variables_have_their_laws_and_sums(seed):
+def test_some_variables_have_their_laws_and_sums(seed, most, monkeypatch):
+    divide_above(most, monkeypatch)
     source = np.random.default_rng(seed)
     tree, x = random_tree(source, int(source.integers(8, 30)))
     scale, pinned = float(source.choice([0.7, 2.0, 6.0])), bool(source.integers(2))

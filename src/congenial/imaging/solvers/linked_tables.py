@@ -66,9 +66,10 @@ def order_of(workload: Workload, pairs: IntArray) -> list[Table]:
         ready = [t for t in waiting if not any(a == t and b in waiting for a, b in edges)]
         if not ready:
             raise UnsupportedError(
-                "at_least_as_many() compares counts of one table, or of tables in a circle, which "
-                "topdown cannot fit one after the other; compare counts of two tables in one "
-                "direction, or use project()."
+                "rules that counts are at least as large as others (as_many in a plan) compare "
+                "counts of one table, or of tables in a circle, which cannot be fitted one after "
+                "the other; leave rules out until tables are compared in one direction, or use "
+                "project() in Python."
             )
         out.append(ready[0])
         waiting.remove(ready[0])

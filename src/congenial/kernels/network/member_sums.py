@@ -242,29 +242,32 @@ def lay_out(place, size, tilt, longest, table, rows):
 
 
 @njit()
-def multiply(spectra, family, times, error, product, live):
-    """Multiply the products of families by spectra, whose entries have errors of `error`.
+def multiply(spectra, which, family, times, error, product, live):
+    """Multiply the products of families by rows of spectra, whose entries have errors of `error`.
 
-    `spectra` (rows, 2 * frequencies) has real and imaginary parts in turn. `product` (families, 5,
-    frequencies) has real and imaginary parts, the product of sizes, the least factor and the
-    relative error. They are 1, 0, 1, 1 and 0 at first. Products below _TINY are left as they are,
-    and `live` (families,) is updated: from there on, all are below it.
+    `spectra` (rows, 2 * frequencies) has real and imaginary parts in turn. Row which[i] is a factor
+    of the product of family[i], times[i] times. `product` (families, 5, frequencies) has real and
+    imaginary parts, the product of sizes, the least factor and a bound on the error. They are 1, 0,
+    1, 1 and 0 at first. Products below _TINY are left as they are, and `live` (families,) is
+    updated: from there on, all are below it.
     """
+    large = np.empty(product.shape[2])
     for c in range(times.size):
-        f, row = family[c], spectra[c]
-        real, imaginary, sizes, least, share = product[f]
+        f, row = family[c], spectra[which[c]]
+        real, imaginary, sizes, least, bound = product[f]
+        for k in range(live[f]):
+            re, im = row[2 * k], row[2 * k + 1]
+            large[k] = max(math.sqrt(re * re + im * im), error)
+            least[k] = min(least[k], large[k])
         for _ in range(times[c]):
             # without branches, so that several frequencies are computed at a time
             for k in range(live[f]):
-                a, b, whole = real[k], imaginary[k], sizes[k]
+                a, b, whole, size = real[k], imaginary[k], sizes[k], large[k]
                 alive = whole >= _TINY
-                re, im = row[2 * k], row[2 * k + 1]
-                large = max(math.sqrt(re * re + im * im), error)
-                re, im, large = (re, im, large) if alive else (1.0, 0.0, 1.0)
+                re, im, size = (row[2 * k], row[2 * k + 1], size) if alive else (1.0, 0.0, 1.0)
                 real[k], imaginary[k] = a * re - b * im, a * im + b * re
-                sizes[k] = whole * large
-                least[k] = min(least[k], large)
-                share[k] += error / large + _PRODUCT
+                bound[k] = bound[k] * (size + error) + whole * (error + _PRODUCT * size)
+                sizes[k] = whole * size
         while live[f] > 0 and sizes[live[f] - 1] < _TINY:
             live[f] -= 1
 
@@ -285,6 +288,6 @@ def finish(product, spectra, means):
             twice, whole = 1.0 if k in (0, size - 1) else 2.0, product[f, 2, k]
             sizes += twice * whole
             # other factors of a tiny product, which are at most 1, may be missing
-            errors += twice * (whole * product[f, 4, k] + (2.0 * _TINY if whole < _TINY else 0.0))
+            errors += twice * (product[f, 4, k] + (2.0 * _TINY if whole < _TINY else 0.0))
             without += twice * whole / product[f, 3, k]
         means[f, 0], means[f, 1], means[f, 2] = sizes / n, 1.001 * errors / n, without / n

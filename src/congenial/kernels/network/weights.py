@@ -62,18 +62,49 @@ def exponent(kind, inverse, center, tilt, u):
 @njit(inner=True)
 def _fill_on(kind, inverse, center, tilt, u, step, h, l, out, at):
     """Fill `out` from `at` on to one end, by `step`; the weight at `u`, out[at], is h + l."""
+    number = out.size - 1 - at if step > 0 else at
     rh, rl = doubled_exp(*_exponent_of_ratio(kind, inverse, center, tilt, u, step))
-    qh, ql = doubled_exp(-2.0 * inverse, 0.0) if kind == GAUSSIAN else (1.0, 0.0)
-    for i in range(out.size - 1 - at if step > 0 else at):
-        if kind == LAPLACE and u == center and i > 0:
-            # beyond the mode of the untilted weight, its slope changes sign
-            rh, rl = doubled_exp(*_exponent_of_ratio(kind, inverse, center, tilt, u, step))
+    if kind == GAUSSIAN:
+        qh, ql = doubled_exp(-2.0 * inverse, 0.0)
+        for _ in range(number):
+            h, l = times(h, l, rh, rl)
+            at += step
+            out[at] = h + l
+            rh, rl = times(rh, rl, qh, ql)
+        return
+    before = number
+    if kind == LAPLACE and 0.0 < step * (center - u) < number:
+        before = np.int64(step * (center - u))
+    h, l = _fill_powers(h, l, rh, rl, step, out, at, before)
+    if before < number:
+        # beyond the mode of the untilted weight, its slope changes sign
+        u += step * before
+        rh, rl = doubled_exp(*_exponent_of_ratio(kind, inverse, center, tilt, u, step))
+        _fill_powers(h, l, rh, rl, step, out, at + step * before, number - before)
+
+
+@njit(inner=True)
+def _fill_powers(h, l, rh, rl, step, out, at, number):
+    """Fill the next entries of `out` with (h + l) (rh + rl)^i, i = 1, ..., number; return the last.
+
+    Four at a time, so that these do not wait for each other.
+    """
+    sh, sl = times(rh, rl, rh, rl)
+    th, tl = times(sh, sl, rh, rl)
+    fh, fl = times(sh, sl, sh, sl)
+    for _ in range(number >> 2):
+        a, al = times(h, l, rh, rl)
+        b, bl = times(h, l, sh, sl)
+        c, cl = times(h, l, th, tl)
+        h, l = times(h, l, fh, fl)
+        out[at + step], out[at + 2 * step], out[at + 3 * step] = a + al, b + bl, c + cl
+        at += 4 * step
+        out[at] = h + l
+    for _ in range(number & 3):
         h, l = times(h, l, rh, rl)
         at += step
         out[at] = h + l
-        u += step
-        if kind == GAUSSIAN:
-            rh, rl = times(rh, rl, qh, ql)
+    return h, l
 
 
 @njit(inner=True)

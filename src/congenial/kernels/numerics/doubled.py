@@ -10,26 +10,17 @@ import math
 import numpy as np
 
 from congenial.kernels.numerics import elementary
-from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.compiling import fused, njit
 
 _LN2_HIGH = 0.6931471805599453
 _LN2_LOW = 2.3190468138462996e-17
 
 
 @njit(inner=True)
-def _split(x):
-    c = 134217729.0 * x
-    high = c - (c - x)
-    return high, x - high
-
-
-@njit(inner=True)
 def two_product(x, y):
     """Return x * y exactly."""
     p = x * y
-    xh, xl = _split(x)
-    yh, yl = _split(y)
-    return p, ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
+    return p, fused(x, y, -p)
 
 
 @njit(inner=True)

@@ -37,9 +37,9 @@ _NOTHING = 1.8e-35
 def sample(sums: FamilySums, rows: int, rng: Randomness, *, first: int | None = None) -> IntArray:
     """Draw the variables `rows` times, independently; see `sum_network.draws.sample`.
 
-    Returns ndarray of int64, shape (rows, first), or (rows, n) by default.
+    Returns ndarray of int64, shape (rows, first), or (rows, variables) by default.
     """
-    size = sums.n if first is None else first
+    size = sums.variables if first is None else first
     out = np.empty((rows, size), dtype=np.int64)
     done, most, vain = 0, max(1, _VALUES // sums.n), 0
     while done < rows:
@@ -61,14 +61,14 @@ def attempt_below(sums: FamilySums, roots: IntArray, rng: Randomness) -> tuple[B
     Returns which attempts are accepted, shape (rows,), and the variables of these.
     """
     most, accepted = max(1, _VALUES // sums.n), np.zeros(roots.size, dtype=np.bool_)
-    found = [np.empty((0, sums.n), dtype=np.int64)]
+    found = [np.empty((0, sums.variables), dtype=np.int64)]
     for begin in range(0, roots.size, most):
         given = roots[begin : begin + most]
         values = np.zeros((sums.rows, given.size), dtype=np.int64)
         values[0] = given
         kept = _attempted(sums, values, rng)
         accepted[begin : begin + most] = kept
-        found.append(values[: sums.n, kept].T)
+        found.append(values[: sums.variables, kept].T)
     return accepted, np.concatenate(found)
 
 

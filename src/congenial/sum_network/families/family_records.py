@@ -116,11 +116,12 @@ class FamilySums:
     # shape (m,): Tilt of the members' tables by which a sum was computed; 0 for leaves.
     retilt: FloatArray
     doubt: Doubt
+    variables: int  # Number of variables that are asked for, which come first.
     freed: Freed | None = None  # Variables that are 0 in the sums and follow from the others.
 
     @property
     def n(self) -> int:
-        """Number of variables."""
+        """Number of variables; the last ones may be sums of groups (`narrow_families`)."""
         return int(self.families.gap.size)
 
     @property

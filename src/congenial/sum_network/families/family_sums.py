@@ -6,11 +6,13 @@ Proof: `proofs/family-draws.md`. Benchmark row: `bounded`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial.kernels.network import equal_families as equality
 from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import member_sums
@@ -33,6 +35,7 @@ from congenial.sum_network.families.family_tilts import (
     common_tilt,
 )
 from congenial.sum_network.families.growing_tables import GrowingTables
+from congenial.sum_network.families.narrow_families import narrowed
 from congenial.sum_network.families.wide_noise import applies, have_wide_noise
 from congenial.sum_network.windows import tilts
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
@@ -60,8 +63,6 @@ _LOST, _MOST_LOST = 2.0**-34, 2.0**-20
 _TRIES = 4
 # Largest share of a table whose entries may be far too large.
 _FAINT = 1e-4
-# Bits of a gap; the family is in the others.
-_BITS = 40
 # Deviations of a family of leaves beyond which a leaf's distance from its bound may split its law.
 _SPLIT = 4.0
 # Nats by which the smallest weight of a negative binomial table may differ by tilts.
@@ -74,7 +75,8 @@ def fill_families(forest: SumForest, weights: SharedUnary) -> FamilySums | None:
     """Fill the tables; None where this way does not apply, or draws would be rejected too often."""
     if not applies(forest, weights):
         return None
-    return _Filling(forest, weights).filled()
+    found = _Filling(*narrowed(forest, weights)).filled()
+    return None if found is None else replace(found, variables=forest.n)
 
 
 def fill_below_root(forest: SumForest, weights: SharedUnary) -> tuple[FamilySums, float] | None:
@@ -83,10 +85,10 @@ def fill_below_root(forest: SumForest, weights: SharedUnary) -> tuple[FamilySums
     The root's own weight and the sum above it, of what is outside, affect tilts alone. Returns the
     tilt of the root's table, too; None where draws would be rejected too often.
     """
-    filling = _Filling(forest, weights)
+    filling = _Filling(*narrowed(forest, weights))
     sent = filling.leave_free(0)
-    found = filling.filled()
-    return None if found is None else (found, float(filling.owners.tilt[sent]))
+    found, tilt = filling.filled(), float(filling.owners.tilt[sent])
+    return None if found is None else (replace(found, variables=forest.n), tilt)
 
 
 def settled(forest: SumForest, weights: SharedUnary) -> Settled:
@@ -130,10 +132,12 @@ class _Filling:
         inverse = np.where(unary.kind == laws.LAPLACE, 1.0 / unary.scale, 0.0)
         self.inverse, self.m, self.n = inverse[code], m, n
         self.level = forest.depth
-        inner = np.add.reduceat(self.owned[member].astype(np.int64), start[:-1]) > 0
-        ends = [f.reduceat(self.inverse[member], start[:-1]) for f in (np.minimum, np.maximum)]
-        above = np.where(owner >= 0, forest.above[owner], -1)
-        of_leaves = ~inner & (ends[0] == ends[1]) & (ends[0] > 0.0)
+        above = np.where(owner >= 0, forest.above[owner], -1).astype(np.int64)
+        of_leaves, rate = np.empty(m, dtype=np.bool_), np.empty(m)
+        # largest distance of a leaf below each sum from its bound
+        self.reach = np.empty(m, dtype=np.int64)
+        laws_of = self.owned, self.inverse, gap
+        equality.find_leaves(start, member, *laws_of, of_leaves, rate, self.reach)
         leaf = ~self.owned & (forest.above >= 0)
         self.families = FamilyMembers(
             start,
@@ -146,25 +150,27 @@ class _Filling:
             least,
         )
         self.number = np.diff(start).astype(np.int64)
-        law = self._leaves(ends[0])
+        law, holds = self._leaves(rate), owner >= 0
         own = code[owner]
-        rates = np.unique(law.inverse, return_inverse=True)[1]
-        weight = np.where(owner >= 0, own, -1).astype(np.int64)
-        self.keys = weight, self.number, law.base, rates
-        self.first_of = self._first_of(law, np.flatnonzero(of_leaves), above.astype(np.int64))
+        self.weight = np.where(holds, own, -1).astype(np.int64)
+        self.first_of = self._first_of(law, np.flatnonzero(of_leaves), above)
         # families whose tables are filled, and how many have each one
         self.kept = self.first_of == np.arange(m)
         self.times = np.bincount(self.first_of, minlength=m)
-        family = np.repeat(np.arange(m), self.number)
-        of_variable = np.full(n, -1)
-        of_variable[owner[owner >= 0]] = np.flatnonzero(owner >= 0)
-        below, self.below = of_variable[member], of_variable
-        apart = ~self.families.of_leaves[family] & ((below < 0) | self.kept[below])
+        self.below = np.full(n, -1)
+        self.below[owner[holds]] = np.flatnonzero(holds)
+        inner = np.flatnonzero(~of_leaves)
+        family = np.repeat(inner, self.number[inner])
+        members = member[ranges(start[inner].astype(np.int64), self.number[inner])]
+        below = self.below[members]
+        apart = (below < 0) | self.kept[below]
+        members, family, below = (each[apart] for each in (members, family, below))
         tree = Shape(
-            member[apart].astype(np.int64),
-            family[apart],
-            np.where(below >= 0, self.times[below], 1)[apart],
-            forest.above.astype(np.int64),
+            members.astype(np.int64),
+            family,
+            np.where(below >= 0, self.times[below], 1),
+            above,
+            self.below,
             owner.astype(np.int64),
             np.where(self.kept, forest.depth, -1).astype(np.int64),
             self.families.of_leaves,
@@ -175,8 +181,6 @@ class _Filling:
         self.rounds = Rounds(tree, law, unary, tilt, near=near)
         self.settled = self.rounds.settle()
         self.law, self.above = law, above
-        # largest distance of a leaf below each sum from its bound
-        self.reach = np.maximum.reduceat(gap[member], start[:-1])
         for d in range(int(forest.depth.max(initial=0)), -1, -1):
             here = np.flatnonzero((forest.depth == d) & (above >= 0))
             np.maximum.at(self.reach, above[here], self.reach[here])
@@ -251,26 +255,23 @@ class _Filling:
     def _leaves(self, inverse: FloatArray) -> Leaves:
         """List the distinct gaps of every family of leaves, and their numbers."""
         m, of = self.m, self.families
-        kept = np.repeat(of.of_leaves, self.number)
-        family = np.repeat(np.arange(m), self.number)[kept]
-        member = of.member[kept]
-        key = np.sort((family << _BITS) | of.gap[member])
-        fresh = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: key.size])
-        counts = np.diff(np.append(fresh, key.size))
-        distinct = key[fresh]
-        begins = np.searchsorted(distinct, np.arange(m + 1) << _BITS)
-        gaps = distinct & ((1 << _BITS) - 1)
-        base = np.bincount(family, weights=of.least[member].astype(float), minlength=m)
-        self.lifted = np.bincount(distinct >> _BITS, weights=gaps * counts, minlength=m)
-        return Leaves(begins, gaps, counts, base.astype(np.int64), inverse, np.zeros(m))
+        (begins, base), leaves = np.empty((2, m + 1), np.int64), self.number[of.of_leaves].sum()
+        gaps, counts = np.empty((2, leaves), dtype=np.int64)
+        shape = of.start, of.member, of.of_leaves, of.gap, of.least
+        used = equality.list_gaps(*shape, begins, base, gaps, counts)
+        gaps, counts, base = gaps[:used].copy(), counts[:used].copy(), base[:-1]
+        # differences of running sums, since lists may be empty
+        running = np.append(0, np.cumsum(gaps * counts))
+        self.lifted = np.diff(running[begins])
+        return Leaves(begins, gaps, counts, base, inverse, np.zeros(m))
 
     def _first_of(self, law: Leaves, number: IntArray, *keys: IntArray) -> IntArray:
         """Return the first of the families of leaves `number` that equals each, see `first_equal`.
 
         Equal families have equal owners, too.
         """
-        lists = law.gaps, law.counts
-        return first_equal(number, (*self.keys, *keys), law.begins, lists, self.m)
+        keys = self.weight, law.base, law.inverse.view(np.int64), *keys
+        return first_equal(number, keys, law.begins, (law.gaps, law.counts), self.m)
 
     def filled(self) -> FamilySums | None:
         """Fill all tables; None if draws would be rejected too often."""
@@ -302,6 +303,7 @@ class _Filling:
             self.directly,
             self.retilt,
             doubt,
+            self.n,
         )
 
     def _fill_leaves(self, at: IntArray, *, again: bool = True) -> bool:
@@ -426,7 +428,7 @@ class _Filling:
         tables = np.bincount(family, weights=~self.owned[member], minlength=number.size) == 0.0
         mine = np.flatnonzero(tables)
         rows = _distinct(family, self.tables.of[member], tables)
-        keys = [column[number[mine]] for column in (*self.keys[:2], *self._tilts())]
+        keys = [column[number[mine]] for column in (self.weight, *self._tilts())]
         lists = rows.table, rows.times
         equal = first_equal(np.arange(mine.size), keys, rows.begins, lists, mine.size)
         first = number.copy()
@@ -556,12 +558,14 @@ class _Filling:
         live = np.full(of.size, n // 2 + 1)
         for i in range(0, at.size, most):
             some, mine = at[i : i + most], family[i : i + most]
-            t, own, made = rows.table[some], of[mine], self.tables
-            size = made.size[t]
-            tables = np.empty((some.size, int(size.max())))
-            law = made.place[t], size, tilt[own], longest[own]
-            member_sums.lay_out(*law, made.entries, tables)
-            args = mine, rows.times[some], error, product, live
+            # families whose tilts are equal share the spectra of their members
+            own = tilt[of[mine]]
+            keys = rows.table[some], own, np.where(own == 0.0, 0.0, longest[of[mine]])
+            first, which = _first_rows(keys)
+            (t, *law), made = (key[first] for key in keys), self.tables
+            tables = np.empty((t.size, int(made.size[t].max())))
+            member_sums.lay_out(made.place[t], made.size[t], *law, made.entries, tables)
+            args = which, mine, rows.times[some], error, product, live
             member_sums.multiply(np.fft.rfft(tables, n).view(np.float64), *args)
         spectra = np.empty((of.size, n // 2 + 1), dtype=np.complex128)
         means = np.empty((of.size, 3))
@@ -625,7 +629,7 @@ class _Filling:
         """Keep the tables of the owners of families, and what their entries are bounds on."""
         places, (scale, log_top) = found.T[:3], found.T[3:5]
         own = self.owners
-        decay = np.where(own.kind == laws.LAPLACE, own.inverse, 0.0)[number]
+        decay = np.where(own.kind[number] == laws.LAPLACE, own.inverse[number], 0.0)
         factor, slope = np.asarray(2.02 * error * scale), np.asarray(own.tilt[number] - tilt)
         doubt = Doubt(factor, _rounding(units), slope, decay, own.center[number], log_top, scale)
         self.tables.add(self.holder[number], places=places, tails=tails.T, doubt=doubt)
@@ -649,6 +653,16 @@ def _distinct(family: IntArray, table: Indices, kept: BoolArray) -> DistinctTabl
     number = np.flatnonzero(kept)
     begins = np.searchsorted(family[first], np.append(number, kept.size))
     return DistinctTables(begins, numbers[first], times)
+
+
+def _first_rows(keys: Sequence[IntArray | FloatArray]) -> tuple[IntArray, IntArray]:
+    """Return the first of the rows that are equal in all keys, and which of these each row is."""
+    order = np.lexsort(keys)
+    fresh = np.ones(order.size, dtype=np.bool_)
+    fresh[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
+    which = np.empty(order.size, dtype=np.int64)
+    which[order] = np.cumsum(fresh) - 1
+    return order[fresh], which
 
 
 def _batches(number: IntArray, begins: IntArray, most: int) -> Iterator[IntArray]:

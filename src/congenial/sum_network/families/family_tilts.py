@@ -58,7 +58,8 @@ class Shape(NamedTuple):
     members: IntArray
     family: IntArray
     times: IntArray
-    above: IntArray  # shape (n,): Family of each variable, -1 for none.
+    above: IntArray  # shape (m,): Family of which the owner is a member, -1 for none.
+    below: IntArray  # shape (n,): Family that each variable owns, -1 for none.
     owner: IntArray  # shape (m,): -1 for a sum that is fixed at 0.
     depth: IntArray  # shape (m,): -1 for a family that equals another one.
     of_leaves: BoolArray  # shape (m,)
@@ -105,14 +106,14 @@ class Rounds:
         self.owner, self.theta = shape.owner, np.full(m, start)
         # of variables, and of the sums below them; what normal laws miss of the means of
         # variables, and factors of their variances
-        self.mean, self.variance, self.missed, self.spread = np.zeros((4, n))
-        self.spread += 1.0
+        self.mean, self.variance, self.missed = np.zeros((3, n))
+        self.spread = np.ones(n)
         self.own_mean, self.own_variance = np.zeros((2, m))
         # the last distance of each sum from its wanted mean, the share of its steps, and moves of
         # the tilt above since moments were found
         last, damp, drift = np.zeros(m), np.ones(m), np.zeros(m)
         held = shape.owner >= 0
-        self.over = np.where(held, shape.above[shape.owner], -1)
+        self.over = shape.above.copy()
         own = shape.code[shape.owner]
         decay = np.where(unary.kind == laws.LAPLACE, unary.inverse, 0.0)[own]
         lo, hi, center = unary.lo[own], unary.hi[own], unary.center[own]
@@ -122,20 +123,18 @@ class Rounds:
         self.least, self.most = (np.where(end, np.inf, decay) for end in bounded)
         depths = range(int(shape.depth.max()) + 1)
         self.levels = [np.flatnonzero(shape.depth == d) for d in depths]
-        child = np.full(n, -1)
-        child[shape.owner[held]] = np.flatnonzero(held)
         # tilts hardly change the variance of normal members, so steps need no limit
         normal = (unary.kind == laws.GAUSSIAN)[shape.code[shape.members]]
-        others = np.bincount(shape.family[~normal | (child[shape.members] >= 0)], minlength=m)
+        others = np.bincount(shape.family[~normal | (shape.below[shape.members] >= 0)], minlength=m)
         free = ~shape.of_leaves & (others == 0)
         begins = np.searchsorted(shape.family, np.arange(m + 1))
-        tree = begins, shape.members, shape.times, shape.owner, self.over, child
+        tree = begins, shape.members, shape.times, shape.owner, self.over, shape.below
         # families whose moments are out of date, and those whose tilts are kept
         self.stale, self.kept = np.ones(m, dtype=np.bool_), np.zeros(m, dtype=np.bool_)
         scale = np.where(np.isfinite(unary.scale), unary.scale, 1.0)
         columns = unary.kind, scale, unary.center, unary.lo, unary.hi
+        self.order, self.drift = np.concatenate(self.levels[::-1]), drift
         self._fixed = (
-            np.concatenate(self.levels[::-1]),
             (*tree, shape.of_leaves, free, shape.size),
             leaves,
             (shape.code, *columns),
@@ -143,7 +142,7 @@ class Rounds:
         )
         self.widest = float(unary.scale[np.isfinite(unary.scale)].max(initial=0.0))
         self.pole = np.empty(m)
-        kernels.fill_poles(*self._fixed, self.pole)
+        kernels.fill_poles(self.order, *self._fixed, self.pole)
         self._moments = self.mean, self.variance, self.missed, self.spread
         self._steps = last, damp, drift
 
@@ -164,14 +163,22 @@ class Rounds:
         self.stale |= moved | moved[self.over] & (self.over >= 0)
         self._settle(0)
         self.missed[v] += found[0] - self.mean[v]
-        self.spread[v] *= np.clip(found[1] / np.maximum(self.variance[v], kernels.LEAST), 0.1, 10.0)
-        self.kept[of] = self.stale[of] = True
+        factor = np.clip(found[1] / np.maximum(self.variance[v], kernels.LEAST), 0.1, 10.0)
+        self.spread[v] *= factor
+        self.mean[v], self.variance[v] = found[0], factor * self.variance[v]
+        self.kept[of], self.drift[of] = True, 0.0
+        # moments below sums whose tilts are kept serve no more
+        over = self.over[self.order]
+        done = (over >= 0) & self.kept[over]
+        self.stale[of] = self.stale[self.order[done]] = False
+        self.order, over = self.order[~done], self.over[of]
+        self.stale[over[over >= 0]] = True
         return self.settle()
 
     def _settle(self, rounds: int) -> None:
         of_sums = self.theta, self.own_mean, self.own_variance, *self._steps
         state = self.pole, self._moments, of_sums, self.stale, self.kept
-        kernels.settle(*self._fixed, *state, rounds)
+        kernels.settle(self.order, *self._fixed, *state, rounds)
 
     def rounded(self, tilt: FloatArray, reach: IntArray) -> FloatArray:
         """Round tilts, so that equal families of all sums share tables.
@@ -182,6 +189,8 @@ class Rounds:
         """
         out = tilt.copy()
         for of in self.levels:
+            if self.kept[of].all():
+                continue
             spread = np.maximum(np.sqrt(self.own_variance[of]), reach[of] * (_SHARED / _APART))
             spread = np.maximum(spread, self.widest)
             steps = elementwise.power_of_two_above(spread / _SHARED)

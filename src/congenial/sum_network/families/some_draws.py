@@ -61,6 +61,7 @@ def draws_of_some(sums: FamilySums, nodes: IntArray) -> FamilySums | None:
         base_tilt=sums.base_tilt[chosen],
         directly=sums.directly[chosen],
         retilt=sums.retilt[chosen],
+        variables=nodes.size,
         freed=None,
     )
 

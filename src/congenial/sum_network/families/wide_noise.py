@@ -28,6 +28,11 @@ def have_wide_noise(forest: SumForest, weights: SharedUnary) -> bool:
     return scale >= _WIDE or _share_near(forest, weights, scale) >= _SHARE
 
 
+def scales_are_wide(forest: SumForest, weights: SharedUnary) -> bool:
+    """Whether the noise is wide whatever the counts are."""
+    return _scale(forest, weights) >= _WIDE
+
+
 def _share_near(forest: SumForest, weights: SharedUnary, distance: float) -> float:
     """Return the share of leaves whose modes are less than a distance away from lower bounds."""
     unary, leaf = weights.unary, forest.is_leaf & (forest.above >= 0)
