@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def main(*, only: tuple[str, ...], quick: bool, page: bool, out: Path, budget: f
         others, before = _others(out / "results.json", rows, machine)
         if before != machine["congenial"]:
             here = f"{machine['congenial']} ({', '.join(rows)})"
-            machine["congenial"] = f"{here}; other rows: {before}"
+            machine["congenial"] = f"{here}; other rows: {_without(rows, before)}"
     lines = runner.run(
         rows, quick=quick, budget=budget, tell=lambda text: click.echo(text, err=True)
     )
@@ -67,6 +68,15 @@ def main(*, only: tuple[str, ...], quick: bool, page: bool, out: Path, budget: f
         picture = f"{PLOT.name}.svg" if drawn else None
         PAGE.write_text(report.page(lines, machine, plot=picture), encoding="utf-8")
         click.echo(f"Wrote {PAGE.relative_to(ROOT)}.")
+
+
+def _without(rows: list[str], before: str) -> str:
+    """Leave out the names of rows that are measured anew."""
+
+    def kept(listed: re.Match[str]) -> str:
+        return f"({', '.join(row for row in listed[1].split(', ') if row not in rows)})"
+
+    return re.sub(r"\(([^)]*)\)", kept, before)
 
 
 def _others(results: Path, rows: list[str], machine: dict[str, str]) -> tuple[list[Line], str]:

@@ -33,7 +33,7 @@ from benchmarks import (  # noqa: E402
     worker,
     worlds,
 )
-from benchmarks.__main__ import main  # noqa: E402
+from benchmarks.__main__ import _without, main  # noqa: E402
 from benchmarks.peers import geometric, target, tree_mh  # noqa: E402
 from benchmarks.rows import ROWS, cases  # noqa: E402
 
@@ -181,6 +181,13 @@ def test_a_page_is_for_real_sizes_of_all_rows_on_one_machine(capsys, tmp_path):
     assert "on another machine" in refused(*again)
     runner.write_json(found, [], here, quick=False)
     assert "lacks some rows" in refused(*again)
+
+
+def test_rows_that_are_measured_anew_are_named_once():
+    before = "0.1.0, commit b (flat, bounded, table); other rows: 0.1.0, commit a"
+    wanted = "0.1.0, commit b (flat, table); other rows: 0.1.0, commit a"
+    assert _without(["bounded"], before) == wanted
+    assert _without(["table_of"], before) == before
 
 
 def test_the_trees_are_those_that_are_named():
