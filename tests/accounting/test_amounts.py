@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from congenial.accounting.amounts import Amount, amount_of, budget
+from congenial.accounting.amounts import Amount, amount_of, budget, not_above_decimal
 from congenial.errors import ArgumentError
 
 
@@ -30,6 +30,20 @@ def test_ten_tenths_are_one():
     total = sum((amount_of(0.1, 0.0) for _ in range(10)), Amount(0, 0))
     assert total.epsilon_text == "1"
     assert 0 < total.delta < 100
+
+
+def test_doubles_not_above_their_decimals_cost_no_delta():
+    source = np.random.default_rng(5)
+    values = [k / 100 for k in range(1, 1000)] + source.lognormal(0, 3, 500).round(9).tolist()
+    lower = 0
+    for value in values:
+        below = not_above_decimal(value)
+        assert below in (value, math.nextafter(value, 0.0))
+        assert Fraction(below) <= Fraction(repr(value))
+        assert math.nextafter(below, math.inf) > Fraction(repr(value))
+        lower += below < value
+        assert amount_of(below, 0.0) == budget(f"{value:.12f}", "0")
+    assert 300 < lower < 1200
 
 
 def test_a_budget_is_rounded_down_and_read_back():

@@ -183,14 +183,17 @@ def test_integers_have_the_same_name_in_every_type(place: Path) -> None:
     assert count(plan, frame=groups, base=place).counts[0] == 3
 
 
-def test_sqlite_is_read_in_batches(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("compact", [2, 1_000_000])
+def test_sqlite_is_read_in_batches(
+    place: Path, monkeypatch: pytest.MonkeyPatch, compact: int
+) -> None:
     rows = [(k, None if i % 3 else i % 24, "a") for i, (k, _) in enumerate(LOOKUP * 5)]
     source, named = as_sqlite(place, rows)
     where = "zone <= 263 AND hour IS NULL"
     plan = make_plan(source, where=where, types='{ zone = "BIGINT" }', **named)
     whole = count(plan, base=place)
     monkeypatch.setattr("congenial.data.databases.BATCH", 4)
-    monkeypatch.setattr("congenial.data.counts._COMPACT", 2)
+    monkeypatch.setattr("congenial.data.counts._COMPACT", compact)
     parts = count(plan, base=place)
     assert parts.counts.tolist() == whole.counts.tolist()
     assert parts.excluded == whole.excluded

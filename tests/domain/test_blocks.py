@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import congenial as cg
@@ -22,6 +23,25 @@ def test_entries_are_named_by_their_cells_and_areas():
                 assert block.name(row, column) == WORKLOAD.names[entry]
                 assert block.start <= entry < block.stop
     assert len(set(WORKLOAD.names)) == len(WORKLOAD)
+
+
+def test_every_entry_has_its_place_where_some_cells_are_impossible():
+    source = np.random.default_rng(3)
+    for _ in range(40):
+        possible = source.random((2, 2, 3)) < 0.6
+        possible[:, 0, 0] = True
+        table = cg.Table(
+            {"sex": ("F", "M"), "age": ("a", "b", "c")},
+            geography=TREE,
+            name="people",
+            impossible=~possible,
+        )
+        workload = cg.Workload.of(table, [(), ("age",), ("sex", "age")])
+        for block in workload.blocks:
+            for entry in range(block.start, block.stop):
+                row, column = block.place(entry)
+                assert block.ids[row, column] == entry
+                assert workload.path(entry) == workload.paths[entry]
 
 
 def test_a_mapping_names_margins_in_any_order_at_all_levels_or_at_one():

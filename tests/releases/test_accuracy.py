@@ -16,6 +16,7 @@ from congenial.preview.comparison.expected import NotSimulated, draws_of, simula
 from congenial.randomness import seeded
 from congenial.releases import accuracy
 from congenial.releases.accuracy import (
+    FEWER,
     NO_MARGINS_OF_CROSSING,
     RISK,
     UNKNOWN,
@@ -324,3 +325,21 @@ def test_crossing_tables_with_bounds_or_costly_draws_have_no_margins(monkeypatch
     assert few.basis == BySimulation(1_000, RISK)
     monkeypatch.setattr(accuracy, "_MOST_WORK", 1_000)
     assert margins(model, choose_method(model)).basis == NO_MARGINS_OF_CROSSING
+
+
+@pytest.mark.parametrize("method", ["imaging", "topdown"])
+def test_few_releases_of_crossing_tables_are_simulated_without_conditioning(method, monkeypatch):
+    text = CROSSING.replace('"conditioning"', f'"{method}"').replace("EPSILON", "1.0")
+    plan = parse_plan(text.replace("BOUND", "false"))
+    domain = plan.domain(cg.Tree.from_paths([("City", "h1"), ("City", "h2")]))
+    model = build_model(plan, domain)
+    mechanism = choose_method(model)
+    found = margins(model, mechanism)
+    assert found.basis == BySimulation(FEWER, RISK)
+    zeros = np.zeros(len(model.domain), dtype=np.int64)
+    errors = np.abs(mechanism.sample(zeros, 1_000, seeded(1)))
+    held = (errors <= found.margin).mean(axis=0)
+    assert (held > 0.9 - 5.0 * np.sqrt(0.09 / 1_000)).all()
+    assert (found.margin[~model.determined] > 0).all()
+    monkeypatch.setattr(accuracy, "_MOST_CROSSING", len(model.domain) - 1)
+    assert margins(model, mechanism).basis == NO_MARGINS_OF_CROSSING

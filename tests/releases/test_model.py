@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.errors import EmptyNeighbourhoodError, PlanError
+from congenial.accounting.amounts import amount_of, budget
+from congenial.errors import EmptyNeighbourhoodError, PlanError, PrivacyError
 from congenial.plan.plan import parse_plan
 from congenial.releases.model import build_model, claim
+from congenial.releases.specification import specify
 from support.city import ZONES, plan_text
 from support.claims import guaranteed
 
@@ -153,7 +155,7 @@ def test_under_a_row_filter_the_substituted_record_may_leave_the_count():
     ruled = build(privacy=privacy, invariants="nonnegative = false", data=data)
     scale = {v.name: v.scale for v in ruled.levels}
     assert claim(ruled, 0.0).epsilon == pytest.approx(1 / scale["root"] + 1 / scale["zone"])
-    assert claim(ruled, 0.0).epsilon == pytest.approx(0.5)
+    assert claim(ruled, 0.0).epsilon == pytest.approx(1.0)
     # with the total pinned nobody can leave
     pinned = build(data=data)
     assert claim(pinned, 0.0).epsilon == pytest.approx(1.0)
@@ -171,15 +173,18 @@ def test_bounds_are_charged_for_a_record_that_leaves_the_count():
     inside = build(privacy=privacy, invariants=plan)
     ruled = build(privacy=privacy, invariants=plan, data=data)
     scale = {v.name: v.scale for v in ruled.levels}
-    assert {v.name: v.scale for v in inside.levels} == scale
+    within = 1 / {v.name: v.scale for v in inside.levels}["zone"]
     leaf = 1 / scale["zone"]
 
-    def loss(base):
-        return base + math.log(1 + math.exp(base - 2 * leaf) * (1 - math.exp(-base)))
+    def loss(base, alpha):
+        return base + math.log(1 + math.exp(base - 2 * alpha) * (1 - math.exp(-base)))
 
-    assert claim(inside, 0.0).epsilon == pytest.approx(loss(2 * leaf))
-    assert claim(ruled, 0.0).epsilon == pytest.approx(loss(1 / scale["root"] + leaf))
-    assert claim(inside, 0.0).epsilon < claim(ruled, 0.0).epsilon <= 1.0
+    # the root's share protects nothing where no record can leave; where one can, all is spent
+    assert claim(inside, 0.0).epsilon == pytest.approx(loss(2 * within, within))
+    assert claim(inside, 0.0).epsilon < 1.0
+    assert claim(ruled, 0.0).epsilon == pytest.approx(loss(1 / scale["root"] + leaf, leaf))
+    assert claim(ruled, 0.0).epsilon == pytest.approx(1.0)
+    assert claim(ruled, 0.0).epsilon > loss(2 * leaf, leaf)
 
 
 def test_imaging_pays_nothing_for_bounds():
@@ -187,3 +192,78 @@ def test_imaging_pays_nothing_for_bounds():
     assert claim(model, 0.0).gamma == 0.0
     assert claim(model, 0.0).epsilon == pytest.approx(1.0)
     assert [v.scale for v in model.levels] == [None, pytest.approx(5.0), pytest.approx(10 / 3)]
+
+
+@pytest.mark.parametrize("method", ["imaging", "conditioning"])
+def test_pure_noise_costs_a_ledger_no_delta(method):
+    for epsilon in (0.1, 0.2, 0.3, 0.4, 0.7, 0.8, 1.1, 2.3):
+        privacy = f'neighbours = "substitute"\nepsilon = {epsilon}\n'
+        found = claim(build(privacy=privacy, method=f'name = "{method}"'), 0.0)
+        assert amount_of(found.epsilon, found.delta) == budget(str(epsilon), "0")
+
+
+def model_under_a_filter(method, *, table, shares=None, goal=None, delta=None):
+    """Return the model of a small plan whose rows a filter chooses."""
+    tree = cg.Tree.from_paths([("all", f"zone {i}") for i in range(3)])
+    names = ("root: total", "root: sex") if table else ("root", "zone")
+    given = shares if goal is None else goal
+    key = "split" if goal is None else "goal"
+    listed = ", ".join(f'"{name}" = {one:.3f}' for name, one in zip(names, given, strict=True))
+    noise = "" if delta is None else f', noise = "discrete-gaussian", delta = {delta}'
+    levels = "[]" if table else '["zone"], domain = "places.csv"'
+    plan = parse_plan(f"""
+        data = {{ source = "rows.csv", where = "age < 90" }}
+        hierarchy = {{ root = "all", levels = {levels} }}
+        privacy = {{ neighbours = "substitute", epsilon = 1.0, {key} = {{ {listed} }}{noise} }}
+        invariants = {{ nonnegative = true }}
+        method = {{ name = "{method}" }}
+        {'table = { attributes.sex = ["F", "M"], margins = ["total", "sex"] }' if table else ""}
+        """)
+    return build_model(plan, plan.domain(cg.Tree.from_parents([-1], ["all"]) if table else tree))
+
+
+@pytest.mark.parametrize("method", ["imaging", "conditioning", "topdown"])
+@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize("table", [False, True])
+def test_with_a_row_filter_every_split_spends_the_epsilon_of_the_plan(method, delta, table):
+    """A record that enters or leaves changes the root, too, however large its share is."""
+    for root in (0.0, 0.1, 0.5, 0.6, 0.9, 0.999):
+        model = model_under_a_filter(method, table=table, shares=(root, 1.0 - root), delta=delta)
+        assert claim(model, 0.0).epsilon == pytest.approx(1.0, rel=1e-6)
+        assert claim(model, 0.0).epsilon <= 1.0
+
+
+@pytest.mark.parametrize("method", ["imaging", "conditioning"])
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_with_a_row_filter_a_goal_has_the_least_noise(method, delta):
+    def weighted(model):
+        scale = [one.scale for one in model.levels]
+        return 3.0 * scale[0] + scale[1]
+
+    found = model_under_a_filter(method, table=False, goal=(3.0, 1.0), delta=delta)
+    assert claim(found, 0.0).epsilon == pytest.approx(1.0, rel=1e-6)
+    for root in np.arange(0.05, 1.0, 0.05):
+        other = model_under_a_filter(method, table=False, shares=(root, 1.0 - root), delta=delta)
+        assert weighted(found) <= weighted(other) * (1.0 + 1e-6)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_with_a_row_filter_the_root_costs_what_one_record_changes_there(delta):
+    model = model_under_a_filter("imaging", table=False, shares=(0.6, 0.4), delta=delta)
+    found = specify(model, claim(model, 0.0)).noise.levels
+    for units, level in zip((1.0, 2.0), found, strict=True):
+        cost = units / level.scale if delta is None else units * 0.5 / level.scale**2
+        assert (level.epsilon if delta is None else level.rho) == pytest.approx(cost)
+
+
+def test_a_plan_in_which_no_record_can_change_alone_is_refused():
+    plan = parse_plan("""
+        data = { source = "rows.csv" }
+        hierarchy = { root = "all", levels = ["zone"], domain = "places.csv" }
+        privacy = { neighbours = "substitute", epsilon = 1.0 }
+        invariants = { publish_exactly = ["root: sex", "zone: total"], nonnegative = true }
+        table = { attributes.sex = ["F", "M"], margins = ["total", "sex"] }
+        """)
+    model = build_model(plan, plan.domain(cg.Tree.from_paths([("all", "a"), ("all", "b")])))
+    with pytest.raises(PrivacyError, match="at least 2 would have to be, together"):
+        claim(model, 0.0)

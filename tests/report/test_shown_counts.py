@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.domain.workload import Workload
 from congenial.releases.file_table import Numbers, every
 from congenial.report.shown_counts import NodeLabels, QueryLabels, ShownCounts, level_facts
 from support.city import make_city
@@ -68,6 +69,17 @@ def test_nodes_have_their_paths(tmp_path):
     assert [label.path for label in made] == [found.tree.path(v) for v in some]
     assert [label.name for label in made] == [found.tree.names[v] for v in some]
     assert labels.place(("City", "Arden", "1"), 2) == "arden"
+
+
+def test_labels_of_a_table_list_its_counts_at_most_once(tmp_path, monkeypatch):
+    """A listing for each label took hours for the page of 160,000 counts."""
+    write_rows(tmp_path, random_rows(1))
+    cg.release(plan_of(), tmp_path / "out", base=tmp_path, simulate=2)
+    found = cg.read_release(tmp_path / "out")
+    listed, paths = [], Workload.paths.fget
+    monkeypatch.setattr(Workload, "paths", property(lambda w: listed.append(w) or paths(w)))
+    assert len([*QueryLabels(found.domain).of(shown_of(found))]) == len(found.domain)
+    assert len(listed) == 1
 
 
 def test_cells_of_a_table_are_below_the_total_of_their_place(tmp_path):

@@ -331,7 +331,11 @@ def imaged_guarantee(
 
 
 def conditioned_pairs(
-    mechanism: Additive, resolved: ResolvedInvariant, neighbours: Neighbours
+    mechanism: Additive,
+    resolved: ResolvedInvariant,
+    neighbours: Neighbours,
+    *,
+    one_sided: bool = False,
 ) -> Pairs:
     """Cost of bounds for pure noise, for every pair of neighbours; `conditioned_guarantee`."""
     change, counted = mechanism.per_record, mechanism.counted or resolved.counted
@@ -339,8 +343,8 @@ def conditioned_pairs(
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)
     # a pinned query never changes between neighbours, whatever its noise
     cost = np.where(resolved.pinned, 0.0, change / mechanism.scales)
-    joint = forced_moves(cost, resolved, counted, neighbours)
-    return _pairs(mechanism, cost, resolved, together, neighbours, joint, one_sided=False)
+    joint = None if one_sided else forced_moves(cost, resolved, counted, neighbours)
+    return _pairs(mechanism, cost, resolved, together, neighbours, joint, one_sided=one_sided)
 
 
 def _pairs(

@@ -327,14 +327,20 @@ def _count(source: RowSource) -> Counted:
             BROKEN,
         )
         domain = plan.domain(tree_of(plan, order_nodes(connection, plan, shown, public=False)))
-    same = " AND ".join(f"ordered.{c} = counted.{c}" for c in columns) or "true"
-    lacking = f"FROM tally AS counted ANTI JOIN ordered ON {same} WHERE kept LIMIT 1"
-    if ask(connection, f"SELECT 1 {lacking}", BROKEN):
+    same = " AND ".join(f"ordered.{c} = tally.{c}" for c in columns) or "true"
+    values = "".join(f", a{i}" for i in range(len(plan.attributes)))
+    ask(
+        connection,
+        f"CREATE TEMP TABLE counted AS SELECT leaf{values}, CAST(records AS BIGINT) AS records "
+        f"FROM tally LEFT JOIN ordered ON {same} WHERE kept",
+        BROKEN,
+    )
+    if ask(connection, "SELECT 1 FROM counted WHERE leaf IS NULL LIMIT 1", BROKEN):
         raise DataError(
             f"{shown} has a counted row whose {' and '.join(map(repr, plan.hierarchy.levels))} the "
             "domain lacks; add every node to the domain, or leave such rows out with data.where."
         )
-    found = _cells(connection, plan, domain, same, shown)
+    found = _cells(connection, plan, domain, shown)
     left_out = ask(connection, "SELECT coalesce(sum(records), 0) FROM tally WHERE NOT kept", BROKEN)
     counts = domain.roll_up(found).astype(np.int64)
     counts.flags.writeable = False
@@ -369,12 +375,9 @@ def _counted_by(plan: Plan) -> dict[str, str]:
     return level_columns(plan) | {f"a{i}": name for i, name in enumerate(plan.attributes)}
 
 
-def _cells(
-    connection: Connection, plan: Plan, domain: Tree | Workload, same: str, shown: str
-) -> IntArray:
+def _cells(connection: Connection, plan: Plan, domain: Tree | Workload, shown: str) -> IntArray:
     """Count the records of every leaf, or of every possible cell at every leaf."""
-    sql = f"FROM (SELECT * FROM tally WHERE kept) AS counted JOIN ordered ON {same}"
-    places = ["leaf"]
+    sql, places = "FROM counted", ["leaf"]
     for i, (attribute, values) in enumerate(plan.attributes.items()):
         listed = ", ".join(f"({literal(value)}, {at})" for at, value in enumerate(values))
         sql += f" LEFT JOIN (VALUES {listed}) AS v{i}(name, place) ON v{i}.name = counted.a{i}"
@@ -386,16 +389,15 @@ def _cells(
                 "data.where."
             )
     leaf, *cell, records = ask_columns(
-        connection,
-        f"SELECT {', '.join(places)}, CAST(sum(records) AS BIGINT) {sql} GROUP BY ALL",
-        BROKEN,
+        connection, f"SELECT {', '.join(places)}, records {sql}", BROKEN
     )
     possible = np.ones((domain.leaves.size, 1), dtype=np.bool_)
     if isinstance(domain, Workload):
         possible = domain.tables[0].possible
     counts = np.zeros(possible.shape, dtype=np.int64)
     sizes = [len(values) for values in plan.attributes.values()]
-    counts[leaf, np.ravel_multi_index(tuple(cell), sizes) if cell else 0] = records
+    at = np.ravel_multi_index(tuple(cell), sizes) if cell else np.zeros_like(leaf)
+    np.add.at(counts, (leaf, at), records)  # batches of rows may each have counted a cell
     if counts[~possible].any():
         raise DataError(
             f"{shown} has a counted row in a cell that table.impossible says no record can be in; "

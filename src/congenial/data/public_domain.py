@@ -330,7 +330,10 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
     for depth in range(1, len(levels)):
         if plan.hierarchy.names_repeat:
             break
-        paths = f"SELECT DISTINCT {', '.join(columns[: depth + 1])} FROM domain"
+        # rows of one fate are different paths already
+        whole = len(fates) == 1 and depth == len(levels) - 1
+        which = "*" if whole else f"DISTINCT {', '.join(columns[: depth + 1])}"
+        paths = f"SELECT {which} FROM domain"
         names = f"SELECT count(DISTINCT {columns[depth]}) FROM domain"
         if ask(connection, f"SELECT ({names}) = (SELECT count(*) FROM ({paths}))", BROKEN)[0][0]:
             continue
@@ -368,9 +371,8 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
     apart = f"CASE {above} ELSE {len(columns) - 1} END" if above else "0"
     ask(
         connection,
-        f"CREATE TEMP TABLE ordered AS SELECT *, CAST({apart} AS SMALLINT) AS apart FROM (SELECT "
-        f"{', '.join(columns)}, row_number() OVER (ORDER BY {order}) - 1 AS leaf FROM domain) "
-        "WINDOW w AS (ORDER BY leaf)",
+        f"CREATE TEMP TABLE ordered AS SELECT {', '.join(columns)}, row_number() OVER w - 1 AS "
+        f"leaf, CAST({apart} AS SMALLINT) AS apart FROM domain WINDOW w AS (ORDER BY {order})",
         BROKEN,
     )
     ask(connection, "DROP TABLE domain", BROKEN)

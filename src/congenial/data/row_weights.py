@@ -12,8 +12,9 @@ from congenial.errors import DataError
 from congenial.plan.draft import guess_weight
 from congenial.plan.plan import Plan
 
-# Most records of a row and of all rows: above this, a double does not hold every whole number.
-MOST_RECORDS = 2**53
+# Most records of a row and of all rows. With noise, counts stay below 2^52, the most that a
+# posterior takes; doubles hold all whole numbers up to 2^53.
+MOST_RECORDS = 2**51
 _NUMBER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR")
 
 

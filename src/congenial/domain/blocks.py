@@ -55,11 +55,21 @@ class Block:
 
     def path(self, row: int, column: int) -> Path:
         """Names down to an entry: those of its place, and the values that it counts."""
-        return _path(self._place(row), self._in_path(column))
+        return _path(self._place(row), self._in_paths[column])
 
     def paths(self) -> Iterator[Path]:
         """Yield the path of every entry, in their order."""
-        return starmap(_path, self._labels(self._in_path))
+        return starmap(_path, self._labels(self._in_paths.__getitem__))
+
+    def place(self, entry: int) -> tuple[int, int]:
+        """Return the row and the column of an entry in `ids`."""
+        row, column = divmod(int(self._places[entry - self.start]), self.ids.shape[1])
+        return row, column
+
+    @cached_property
+    def _places(self) -> IntArray:
+        """The places of all entries in the flattened `ids`, where they ascend."""
+        return np.flatnonzero(self.ids >= 0)
 
     def _labels(self, text: Callable[[int], str]) -> Iterator[tuple[Path, str]]:
         """Yield the place of every entry, and the text of its class."""
@@ -81,12 +91,13 @@ class Block:
         pairs = zip(self.margin, self.values(column), strict=True)
         return ", ".join(f"{name}={value}" for name, value in pairs)
 
-    def _in_path(self, column: int) -> str:
-        """Values of a class in a path, after the table's name if it has one of its own."""
-        counted = self._counted(column)
+    @cached_property
+    def _in_paths(self) -> list[str]:
+        """Values of each class in a path, after the table's name if it has one of its own."""
+        counted = [self._counted(column) for column in range(self.ids.shape[1])]
         if self.table.name == UNNAMED:
             return counted
-        return f"{self.table.name}: {counted}" if counted else self.table.name
+        return [f"{self.table.name}: {each}" if each else self.table.name for each in counted]
 
     def _place(self, row: int) -> Path:
         tree = self.table.geography

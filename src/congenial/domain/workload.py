@@ -202,13 +202,7 @@ class Workload:
     def _at(self, entry: int) -> tuple[Block, int, int]:
         """The block of an entry, and its row and column there."""
         block = self.blocks[int(self.level[entry])]
-        # entries follow each other row by row; most often all rows have entries in the same columns
-        columns = np.flatnonzero(block.ids[0] >= 0)
-        row, at = divmod(entry - block.start, max(columns.size, 1))
-        if at < columns.size and row < len(block.ids) and block.ids[row, columns[at]] == entry:
-            return block, row, int(columns[at])
-        [[row, column]] = np.argwhere(block.ids == entry).tolist()
-        return block, row, column
+        return block, *block.place(entry)
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:

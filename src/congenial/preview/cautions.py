@@ -21,7 +21,9 @@ def unused_levels(model: Model) -> tuple[str, ...]:
     For example, substituting a record never changes the root's count. Noise there protects nothing
     and wastes its share of epsilon.
     """
-    changing = changing_levels(model.domain, model.compared, model.neighbours)
+    changing = changing_levels(
+        model.domain, model.compared, model.neighbours, one_sided=model.one_sided
+    )
     return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
 
 

@@ -52,6 +52,9 @@ DRAWS, FEWER = 9_999, 256
 VALUES, MOST_VALUES = 1 << 25, 1 << 27
 # Most work of simulated draws where margins cross: values drawn and numbers multiplied, seconds.
 _MOST_WORK = 1 << 27
+# Most counts of a table whose margins cross for which releases by imaging are simulated: each takes
+# up to a tenth of a second, and FEWER are simulated.
+_MOST_CROSSING = 400
 # Probability that simulation makes a margin too small. The seed is fixed, so that `verify` gets the
 # same margins.
 RISK = 3e-5
@@ -185,8 +188,12 @@ def margins(
         bounded = model.resolved.has_inequalities
         obstacle: Obstacle = "bounds-bind" if bounded else "errors-depend-on-counts"
         return margins_of_measured(model, named, obstacle, sums_only=sums_only)
-    images = cast("Imaged | TopDown", mechanism)
-    return _by_simulation(model, images, named, sums_only=sums_only)
+    images, most = cast("Imaged | TopDown", mechanism), DRAWS
+    if plan.crossing:
+        if len(model.domain) > _MOST_CROSSING:
+            return margins_of_measured(model, named, "margins-cross", sums_only=sums_only)
+        most = max(FEWER, _least_draws(model))
+    return _by_simulation(model, images, named, most, sums_only=sums_only)
 
 
 def _of_conditioned(
@@ -268,12 +275,15 @@ def simulated_releases(model: Model, most: int = DRAWS) -> int:
 
     Fewer simulations give wider margins, which still hold.
     """
-    alpha, n = model.plan.accuracy.alpha, len(model.domain)
-    # the largest error of this number of releases is an error margin
-    least = math.ceil(math.log(RISK) / math.log1p(-alpha)) + 1
+    n, least = len(model.domain), _least_draws(model)
     draws = min(max(DRAWS, least), max(VALUES // n, min(max(FEWER, least), MOST_VALUES // n)))
     draws = draws if most >= DRAWS else min(draws, most)
     return draws if draws >= least else 0
+
+
+def _least_draws(model: Model) -> int:
+    """Number of simulated releases whose largest error is an error margin."""
+    return math.ceil(math.log(RISK) / math.log1p(-model.plan.accuracy.alpha)) + 1
 
 
 def _of_law(

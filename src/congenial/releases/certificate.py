@@ -94,6 +94,7 @@ def certify(
         if debit is None
         else Debited(debit.entry, debit.cost.epsilon_text, debit.cost.delta_text),
         prior=prior,
+        keyed=None,
     )
 
 

@@ -70,8 +70,10 @@ def _upgraded(old: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **_some(old, "made simulation plan plan_sha256 files versions ledger"),
         "format": FORMAT_1,
+        "prior": None,
+        "keyed": None,
         "domain": _some(full["domain"], "source public")
-        | {"row_filter": full["domain"]["rule"]}
+        | {"row_filter": full["domain"]["rule"], "weight": None, "tables": []}
         | {"levels": [_some(v, "name nodes published_exactly") for v in levels]},
         "invariants": [_invariant(one) for one in full["invariants"]],
         "noise": {

@@ -26,6 +26,9 @@ EXACT, NOT_MEASURED = "none: exact", "none: not measured"
 # Columns of the files of measurements.
 COLUMNS = ("measurement", "noise", "scale")
 
+# Numbers of a prior are below this; those of fitted ones are far below it.
+_MOST = 1e12
+
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
@@ -156,9 +159,10 @@ def prior_numbers(plan: Plan, prior: tuple[LevelAlpha, ...]) -> tuple[FloatArray
     alpha = np.array([1.0, *(level.alpha for level in prior)])
     spread = np.array([0.0, *(level.spread for level in prior)])
     named = tuple(level.level for level in prior) == tuple(plan.level_names[1:])
-    if not named or not (alpha > 0.0).all():
+    right = (alpha > 0.0).all() and (spread >= 0.0).all() and max(alpha.max(), spread.max()) < _MOST
+    if not named or not right:
         raise ReleaseError(
-            "the prior has no positive alpha for each level below the root; get a fresh copy of "
-            "the release."
+            f"the prior has no alpha above 0 and no spread from 0, both below {_MOST:g}, for each "
+            "level below the root; get a fresh copy of the release."
         )
     return alpha, spread

@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from congenial.accounting.calibration.level_units import changing_levels
+from congenial.accounting.amounts import not_above_decimal
 from congenial.accounting.calibration.margin_scales import margin_scales
 from congenial.accounting.calibration.scales import goal_split, level_scales
 from congenial.accounting.calibration.target import Method, Target, compared
@@ -104,7 +104,7 @@ class Model:
     @property
     def one_sided(self) -> bool:
         """Whether a substituted record may also enter or leave the rows that the filter keeps."""
-        return self.neighbours == "substitute" and self.plan.data.where is not None
+        return enters_or_leaves(self.plan)
 
     @cached_property
     def compared(self) -> ResolvedInvariant:
@@ -167,6 +167,11 @@ def choose_method(model: Model) -> Certified:
             "tables, whose margins cross; give 'topdown' or 'imaging'."
         )
     return conditioned
+
+
+def enters_or_leaves(plan: Plan) -> bool:
+    """Whether a substituted record may also enter or leave the rows that the filter keeps."""
+    return plan.privacy.neighbours == "substitute" and plan.data.where is not None
 
 
 def build_model(plan: Plan, tree: Tree | Workload, *, at_delta: float | None = None) -> Model:
@@ -244,7 +249,11 @@ def _calibrated(
     plan: Plan, tree: Tree | Workload, resolved: ResolvedInvariant, delta: float | None
 ) -> tuple[dict[int, float], FloatArray]:
     """Shares by depth, and the scale of the noise at each node."""
-    target = Target(plan.privacy.epsilon, plan.privacy.neighbours, _method(plan), delta)
+    privacy = plan.privacy
+    epsilon = not_above_decimal(privacy.epsilon)
+    target = Target(
+        epsilon, privacy.neighbours, _method(plan), delta, one_sided=enters_or_leaves(plan)
+    )
     split = _split(plan, tree, resolved, target)
     if isinstance(tree, Workload):
         by_block: dict[str, dict[int, dict[Margin, float]]] = {}
@@ -283,6 +292,12 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
         one_sided=model.one_sided,
         delta=ZCDP_DELTA if model.delta is None else model.delta,
     )
+    if found.at_once:
+        raise PrivacyError(
+            "the counts published exactly let no record be replaced alone: at least "
+            f"{found.records} would have to be, together. Certificates and ledgers state what one "
+            "record costs; publish fewer counts exactly, so that one record can change."
+        )
     delta = with_sampler_error(found.epsilon, found.delta, sampler_error)
     if asked is not None:
         if delta > asked:
@@ -318,7 +333,7 @@ def _split(
     """Shares by depth: given, found for the goal, or equal over the levels that can change."""
     privacy, resolved = plan.privacy, target.compared(resolved)
     if privacy.goal is not None:
-        changing = changing_levels(tree, resolved, target.neighbours)
+        changing = target.changing(tree, resolved)
         goal = _by_depth(plan, tree, resolved, "goal", privacy.goal)
         for depth, weight in goal.items():
             if weight > 0 and depth not in changing:
@@ -333,7 +348,7 @@ def _split(
         return goal_split(nested, resolved, target, goal)
     if privacy.split is not None:
         return _by_depth(plan, tree, resolved, "split", privacy.split)
-    levels = changing_levels(tree, resolved, target.neighbours)
+    levels = target.changing(tree, resolved)
     if not isinstance(tree, Workload):
         return {level: 1.0 / len(levels) for level in levels}
     owners = [tree.blocks[level].table for level in levels]

@@ -382,8 +382,8 @@ _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
     {
         "bounds-bind": "near bounds, errors depend on the confidential counts",
         "errors-depend-on-counts": "errors depend on counts whose measurements are unpublished",
-        "margins-cross": "for conditioning on margins that cross, errors are simulated only "
-        "without bounds, and if draws take little work",
+        "margins-cross": "where margins cross, errors are simulated only without bounds, and if "
+        "draws take little work",
         "too-many-counts": "there are too many counts to simulate releases",
         "drawn-in-parts": "the table was drawn in parts, and intervals need all of it",
         "inversion-does-not-cover-bounds": "proofs (by inversion) cover lower bounds of the lowest "

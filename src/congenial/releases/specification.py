@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
+from congenial.accounting.calibration.level_units import changing_levels
 from congenial.accounting.guarantee import POST_PROCESSED, Guarantee
 from congenial.accounting.loss.inequalities import NONE, PROVED, TRIVIAL, WHOLE
 from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
@@ -99,9 +100,9 @@ class Domain(Part, frozen=True):
     # The SQL condition that a row meets to be counted; null if every row is counted.
     row_filter: str | None
     # The column that says how many records a row stands for; null if each row is one record.
-    weight: str | None = None
+    weight: str | None
     # The tables of a plan that has several, each with rows of its own.
-    tables: tuple[RowsOfTable, ...] = ()
+    tables: tuple[RowsOfTable, ...]
 
 
 class WholeNumbers(Kind, frozen=True, tag="integers"):
@@ -350,10 +351,10 @@ class Statement(Part, frozen=True):
     ledger: Debited | None
     # The prior that the table was made under; null for methods without one, and where the posterior
     # could not be worked out, so that the table is the closest one.
-    prior: tuple[LevelAlpha, ...] | None = None
+    prior: tuple[LevelAlpha, ...] | None
     # The keys that random words were computed from; null if all come from the operating system, and
     # for a simulation from its seed.
-    keyed: KeyedDraws | None = None
+    keyed: KeyedDraws | None
 
 
 class Specification(Part, frozen=True):
@@ -458,8 +459,11 @@ def _shown(limits: dict[str, int]) -> dict[str, int]:
 
 
 def _noise(model: Model) -> LevelNoises:
-    # a record that moves changes two counts of a level
-    units = 2.0 if model.neighbours == "substitute" else 1.0
+    # a record that moves changes two counts of a level, one that enters or leaves one
+    units = np.full(len(model.levels), 2.0 if model.neighbours == "substitute" else 1.0)
+    if model.one_sided:
+        moved = changing_levels(model.domain, model.compared, model.neighbours)
+        units[np.setdiff1d(np.arange(units.size), moved)] = 1.0
     change, gaussian = model.mechanism.per_record, model.delta is not None
     rate = np.array([0.0 if v.scale is None else change / v.scale for v in model.levels])
     spent = 0.5 * units * rate**2 if gaussian else units * rate

@@ -73,7 +73,7 @@ class QueryLabels:
     def of(self, shown: ShownCounts) -> Iterator[Label]:
         """Yield the label of each of some counts."""
         for v in shown.number.tolist():
-            path = self.domain.paths[v]
+            path = self.domain.path(v)
             above = (k for k in range(len(path) - 1, 0, -1) if path[:k] in self._totals)
             yield Label(path, next(above, 0))
 

@@ -76,18 +76,25 @@ def level_units(
 
 
 def changing_levels(
-    domain: Tree | Workload, resolved: ResolvedInvariant, neighbours: Neighbours
+    domain: Tree | Workload,
+    resolved: ResolvedInvariant,
+    neighbours: Neighbours,
+    *,
+    one_sided: bool = False,
 ) -> list[int]:
-    """Levels, or blocks, where some count differs between some neighbouring datasets."""
+    """Levels, or blocks, where some count differs between some neighbouring datasets.
+
+    With `one_sided`, a substituted record may also enter or leave.
+    """
     if isinstance(domain, Workload):
         counted: Tree | Workload = domain.tree or domain
         known = resolved = with_implied(resolved, counted)
     else:
         counted, known = domain, replace(resolved, pinned=resolved.determined)
     none = np.zeros(resolved.n)
-    joint = forced_moves(none, known, counted, neighbours)
+    joint = None if one_sided else forced_moves(none, known, counted, neighbours)
     if joint is None:
-        changes = changed_entries(resolved, counted, neighbours)
+        changes = changed_entries(resolved, counted, neighbours, one_sided=one_sided)
         if neighbours != "substitute" or not changes.any():
             worst_move(none, resolved, counted, neighbours)  # raises if there are no neighbours
     else:

@@ -8,18 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from congenial.accounting.calibration.level_units import changing_levels
 from congenial.accounting.calibration.target import TOLERANCE, Target
-from congenial.accounting.guarantee import conditioned_pairs
 from congenial.accounting.loss.bisection import bisected
 from congenial.accounting.loss.zero_concentrated import zcdp_rho
-from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.blocks import Block
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
-from congenial.noise.additive import Additive
-from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.types import FloatArray
 
 
@@ -33,8 +28,8 @@ def margin_scales(
 
     Gaussian noise with variances 1 / (2 r share) costs r times what it costs with r = 1, in zCDP.
     """
-    neighbours, resolved = target.neighbours, target.compared(resolved)
-    shares = _equal(workload, resolved, neighbours) if split is None else workload.select(split)
+    resolved = target.compared(resolved)
+    shares = _equal(workload, resolved, target) if split is None else workload.select(split)
     rate = np.zeros(len(workload))
     for block, share in shares:
         _check(block, share, resolved)
@@ -42,7 +37,7 @@ def margin_scales(
     _check_totals(workload, shares)
     with np.errstate(divide="ignore"):
         unit = np.where(resolved.pinned, np.inf, 1.0 / rate)
-    pairs = conditioned_pairs(Additive(DiscreteLaplace(unit), workload), resolved, neighbours)
+    pairs = target.pairs(unit, workload, resolved)
     if not pairs.worst > 0.0:
         raise EmptyNeighbourhoodError(
             "no neighbouring datasets differ in a margin that is measured, so noise there protects "
@@ -63,10 +58,10 @@ def margin_scales(
 
 
 def _equal(
-    workload: Workload, resolved: ResolvedInvariant, neighbours: Neighbours
+    workload: Workload, resolved: ResolvedInvariant, target: Target
 ) -> list[tuple[Block, float]]:
     """Give every block of a table that some neighbouring dataset changes the same share."""
-    changing = [workload.blocks[at] for at in changing_levels(workload, resolved, neighbours)]
+    changing = [workload.blocks[at] for at in target.changing(workload, resolved)]
     tables = [block.table for block in changing]
     return [(block, 1.0 / tables.count(block.table)) for block in changing]
 

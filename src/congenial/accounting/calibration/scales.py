@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from congenial.accounting.calibration.level_units import changing_levels, level_units
+from congenial.accounting.calibration.level_units import level_units
 from congenial.accounting.calibration.margin_scales import margin_scales
 from congenial.accounting.calibration.split import best_split
 from congenial.accounting.calibration.target import TOLERANCE, Method, Target
-from congenial.accounting.guarantee import conditioned_pairs
 from congenial.accounting.loss.zero_concentrated import zcdp_rho
 from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.tree import Tree
@@ -21,7 +20,6 @@ from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Invariant, resolve_invariant
-from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.types import FloatArray
@@ -104,7 +102,7 @@ def calibrate(
             raise ArgumentError("both split and goal are given; give one of them.")
         split = goal_split(tree, resolved, target, goal)
     elif split is None:
-        levels = changing_levels(tree, resolved, neighbours)
+        levels = target.changing(tree, resolved)
         split = {level: 1.0 / len(levels) for level in levels}
     return target.law(level_scales(tree, resolved, target, split))
 
@@ -121,7 +119,7 @@ def goal_split(
     _check_levels("goal", goal, tree, resolved)
     if not any(goal.values()):
         raise ArgumentError("goal weighs no level; give some level a positive weight.")
-    changing = changing_levels(tree, resolved, target.neighbours)
+    changing = target.changing(tree, resolved)
     for level, weight in goal.items():
         if weight > 0 and level not in changing:
             raise ArgumentError(
@@ -151,23 +149,21 @@ def level_scales(
     share = np.zeros(tree.depth)
     share[list(split)] = list(split.values())
     units = level_units(tree, known, neighbours, power=1 if delta is None else 2).of(share)
-
-    def scales_for(base: float) -> FloatArray:
-        with np.errstate(divide="ignore"):
-            by_level = (
-                units / (share * base) if delta is None else np.sqrt(units / (2 * share * base))
-            )
-        return np.where(resolved.pinned, np.inf, by_level[tree.level])
-
+    with np.errstate(divide="ignore"):
+        unit = np.where(resolved.pinned, np.inf, (units / share)[tree.level])
     bounded = target.conditions_on_bounds(resolved)
+    spent = 1.0
+    if target.one_sided:
+        # a record that enters or leaves changes the root, too, but one count of each level
+        spent = target.pairs(unit, tree, resolved).worst or 1.0
     if delta is not None:
-        base = zcdp_rho(epsilon, delta, whole_orders=bounded)
+        rho = zcdp_rho(epsilon, delta, whole_orders=bounded)
+        scales = np.sqrt(unit * spent / (2.0 * rho))
     elif bounded:
-        noise = Additive(DiscreteLaplace(scales_for(1.0)), tree)
-        base = conditioned_pairs(noise, resolved, neighbours).budget(epsilon)
+        scales = unit / target.pairs(unit, tree, resolved).budget(epsilon / spent)
     else:
-        base = epsilon
-    return target.settle(scales_for(base), tree, resolved)
+        scales = unit * spent / epsilon
+    return target.settle(scales, tree, resolved)
 
 
 def _check_levels(

@@ -53,7 +53,9 @@ def best_split(
     known = replace(resolved, pinned=resolved.determined)
     changes = level_units(tree, known, neighbours, power=1 if pure else 2)
     charge_bounds = pure and target.method == "conditioning"
-    pairs = pairs_by_share(tree, known, neighbours, changes, charge_bounds=charge_bounds)
+    pairs = pairs_by_share(
+        tree, known, neighbours, changes, charge_bounds=charge_bounds, one_sided=target.one_sided
+    )
 
     def error(units: tuple[int, ...], least: float) -> float:
         share = np.zeros(tree.depth)
@@ -64,9 +66,10 @@ def best_split(
         found = pairs(share)
         # a loss at one factor refutes most splits, and finding the budget takes fifty
         needed = (total / least) ** (1.0 / power) * (1.0 - _MARGIN)
-        if not found.fits(needed, target.epsilon):
+        epsilon = target.epsilon / ((target.one_sided and found.worst) or 1.0)
+        if not found.fits(needed, epsilon):
             return math.inf
-        return float(total / found.budget(target.epsilon) ** power)
+        return float(total / found.budget(epsilon) ** power)
 
     start = _whole_units([weight ** (1.0 / (1.0 + power)) for weight in weights])
     found = _least(error, start)
@@ -125,6 +128,7 @@ def pairs_by_share(
     changes: LevelUnits,
     *,
     charge_bounds: bool,
+    one_sided: bool = False,
 ) -> Callable[[FloatArray], Pairs]:
     """Return a function from the levels' shares, shape (depth,), to the pairs at a budget of 1.
 
@@ -148,7 +152,8 @@ def pairs_by_share(
     def pairs(share: FloatArray) -> Pairs:
         each = share / units
         cost = np.where(folded.resolved.pinned, 0.0, each[folded.tree.level])
-        through = costs_through(cost, folded.resolved, folded.tree, neighbours)
+        of = folded.resolved, folded.tree, neighbours
+        through = costs_through(cost, *of, one_sided=one_sided)
         if not proved:
             return Pairs(float(through.max()), np.zeros(0), np.zeros(0), 0.0)
         summed = (sizes @ each)[folded.size]

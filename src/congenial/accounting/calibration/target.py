@@ -8,12 +8,15 @@ from typing import Literal
 
 import numpy as np
 
+from congenial.accounting.calibration.level_units import changing_levels
 from congenial.accounting.guarantee import (
     ZCDP_DELTA,
     Guarantee,
     conditioned_guarantee,
+    conditioned_pairs,
     imaged_guarantee,
 )
+from congenial.accounting.loss.inequalities import Pairs
 from congenial.accounting.neighbours.single_moves import Neighbours, check_relation
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
@@ -48,6 +51,8 @@ class Target:
     neighbours: Neighbours
     method: Method
     delta: float | None = None  # For discrete Gaussian noise; None for discrete Laplace noise.
+    # Whether a substituted record may also enter or leave, because a row filter may keep it or not.
+    one_sided: bool = False
 
     def __post_init__(self) -> None:
         """Check epsilon, the relation and the method."""
@@ -81,7 +86,25 @@ class Target:
         state = conditioned_guarantee if self.method == "conditioning" else imaged_guarantee
         noise = Additive(self.law(scales), domain)
         delta = ZCDP_DELTA if self.delta is None else self.delta
-        return state(noise, resolved, self.neighbours, sampler_error=0.0, delta=delta)
+        return state(
+            noise,
+            resolved,
+            self.neighbours,
+            sampler_error=0.0,
+            one_sided=self.one_sided,
+            delta=delta,
+        )
+
+    def pairs(
+        self, scales: FloatArray, domain: Tree | Workload, resolved: ResolvedInvariant
+    ) -> Pairs:
+        """Cost of Laplace noise of given scales, for every pair of neighbours."""
+        noise = Additive(DiscreteLaplace(scales), domain)
+        return conditioned_pairs(noise, resolved, self.neighbours, one_sided=self.one_sided)
+
+    def changing(self, domain: Tree | Workload, resolved: ResolvedInvariant) -> list[int]:
+        """Levels, or blocks, where some count differs between some neighbouring datasets."""
+        return changing_levels(domain, resolved, self.neighbours, one_sided=self.one_sided)
 
     def settle(
         self, scales: FloatArray, domain: Tree | Workload, resolved: ResolvedInvariant
