@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.conditioning.chains import Info, check_lengths, in_turn
+from congenial.conditioning.chains import Info, arviz_for, check_lengths, in_turn
 from congenial.errors import ArgumentError, UnsupportedError
 from support.sum_networks import table_case
 
@@ -48,6 +49,28 @@ def test_diagnostics_say_that_they_need_arviz(monkeypatch):
     _, info = chained(CASES["laplace"]).run(CASES["laplace"].x, 3, 2, cg.seeded(1))
     with pytest.raises(UnsupportedError, match=r"run pip install 'congenial\[inference\]'"):
         _ = info.worst
+
+
+def folder_of_arviz(monkeypatch, tmp_path, error):
+    """Put a package called arviz first, whose first import fails with `error`."""
+    failing = f"if not seen.exists():\n    seen.touch()\n    raise {error}\n"
+    text = f"from pathlib import Path\nseen = Path(__file__).with_name('seen')\n{failing}"
+    (tmp_path / "arviz.py").write_text(text)
+    monkeypatch.delitem(sys.modules, "arviz", raising=False)
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_arviz_may_be_imported_by_two_processes_at_once(monkeypatch, tmp_path):
+    folder_of_arviz(monkeypatch, tmp_path, "FileNotFoundError(2, 'no such file', 'daily.tmp')")
+    arviz, _ = arviz_for("r_hat")
+    assert Path(arviz.__file__).parent == tmp_path
+    sys.modules.pop("arviz")
+
+
+def test_arviz_that_cannot_write_its_notice_is_said(monkeypatch, tmp_path):
+    folder_of_arviz(monkeypatch, tmp_path, "PermissionError(13, 'denied', '/cache/arviz')")
+    with pytest.raises(UnsupportedError, match=r"cannot write /cache/arviz\. Set .* XDG_CACHE_HOME"):
+        arviz_for("r_hat")
 
 
 def test_draws_come_from_all_chains_in_turn():

@@ -95,11 +95,20 @@ class Info:
 def arviz_for(what: str) -> tuple[Any, Any]:
     """Import ArviZ and xarray, which have no type hints here."""
     try:
-        import arviz
+        try:
+            import arviz
+        except FileNotFoundError:
+            # ArviZ writes the day of its notice, and two processes may do so in the same moment
+            import arviz
         import xarray
     except ImportError as cause:
         raise UnsupportedError(
             f"{what} needs ArviZ, which is not installed; run pip install 'congenial[inference]'."
+        ) from cause
+    except OSError as cause:
+        raise UnsupportedError(
+            f"{what} needs ArviZ, which cannot write {cause.filename}. Set the environment variable "
+            "XDG_CACHE_HOME to a folder that can be written."
         ) from cause
     return arviz, xarray
 
