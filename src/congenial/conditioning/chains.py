@@ -107,8 +107,8 @@ def arviz_for(what: str) -> tuple[Any, Any]:
         ) from cause
     except OSError as cause:
         raise UnsupportedError(
-            f"{what} needs ArviZ, which cannot write {cause.filename}. Set the environment variable "
-            "XDG_CACHE_HOME to a folder that can be written."
+            f"{what} needs ArviZ, which cannot write {cause.filename}. Set the environment "
+            "variable XDG_CACHE_HOME to a folder that can be written."
         ) from cause
     return arviz, xarray
 
