@@ -143,9 +143,8 @@ def test_a_product_of_spectra_is_that_of_the_sum_within_its_error(rows_at_once):
         tilt = float(source.choice([0.0, -0.05, 0.1]))
         law = law_of_sum(family, tilt)
         n = 1 << max(6, int(law.size).bit_length())
-        product = np.ones((1, 5, n // 2 + 1))
-        product[:, 1] = product[:, 4] = 0.0
-        live, error = np.full(1, n // 2 + 1), STAGE * (math.log2(n) + 1.0)
+        spectrum, live = np.empty((1, n // 2 + 1), dtype=np.complex128), np.full(1, -1)
+        product, sizes = spectrum.view(np.float64), np.empty(1)
         for i in range(0, size.size, rows_at_once):
             own = slice(i, i + rows_at_once)
             rows = np.empty((place[own].size, n))
@@ -154,16 +153,18 @@ def test_a_product_of_spectra_is_that_of_the_sum_within_its_error(rows_at_once):
             assert np.abs(rows.sum(axis=1) - 1.0).max() < 1e-14
             spectra = np.fft.rfft(rows).view(np.float64)
             which, one = np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64)
-            kernels.multiply(spectra, which, one, times[own], error, product, live)
-        spectrum, means = np.empty((1, n // 2 + 1), dtype=np.complex128), np.empty((1, 3))
-        kernels.finish(product, spectrum, means)
+            kernels.multiply(spectra, which, one, times[own], product, live)
+        kernels.finish(product, live, sizes)
         exact = np.fft.rfft(law, n)
         twice = np.full(n // 2 + 1, 2.0)
         twice[[0, -1]] = 1.0
-        assert twice @ np.abs(spectrum[0] - exact) / n < means[0, 1] + 1e-15
+        # each factor has the error of its transform, and one of a product
+        error = times.sum() * (STAGE * (math.log2(n) + 1.0) + kernels.PRODUCT) + kernels.TINY
+        assert twice @ np.abs(spectrum[0] - exact) / n < error
         # the bound is not idle
-        assert means[0, 1] < 1e-11
-        assert means[0, 0] == pytest.approx(twice @ np.abs(exact) / n, rel=1e-6)
+        assert error < 1e-11
+        assert twice @ np.abs(exact) / n <= sizes[0] * (1.0 + 1e-6)
+        assert sizes[0] == pytest.approx(math.sqrt(twice @ np.abs(exact) ** 2 / n), rel=1e-6)
 
 
 def test_products_that_are_left_as_they_are_have_no_effect():
@@ -172,16 +173,16 @@ def test_products_that_are_left_as_they_are_have_no_effect():
     table = np.full(400, (1 << 62) // 400)
     rows, n = np.empty((1, 8192)), 8192
     kernels.lay_out(np.zeros(1, dtype=np.int64), size, np.zeros(1), size + 0.0, table, rows)
-    product = np.ones((1, 5, n // 2 + 1))
-    product[:, 1] = product[:, 4] = 0.0
-    live, none = np.full(1, n // 2 + 1), np.zeros(1, dtype=np.int64)
-    spectra, error = np.fft.rfft(rows).view(np.float64), STAGE * 14.0
+    spectrum = np.empty((1, n // 2 + 1), dtype=np.complex128)
+    product, live, none = spectrum.view(np.float64), np.full(1, -1), np.zeros(1, dtype=np.int64)
+    spectra, sizes = np.fft.rfft(rows).view(np.float64), np.empty(1)
     for _ in range(2):
-        kernels.multiply(spectra, none, none, np.full(1, 9), error, product, live)
-    assert (product[0, 2] < 1e-30).mean() > 0.5
-    spectrum, means = np.empty((1, n // 2 + 1), dtype=np.complex128), np.empty((1, 3))
-    kernels.finish(product, spectrum, means)
+        kernels.multiply(spectra, none, none, np.full(1, 9), product, live)
+    assert live[0] < n // 4
+    kernels.finish(product, live, sizes)
+    assert (spectrum[0, live[0] :] == 0.0).all()
     found, law = np.fft.irfft(spectrum[0], n), np.ones(1)
     for _ in range(18):
         law = np.convolve(law, rows[0, :400])
-    assert np.abs(found[: law.size] - law).max() < means[0, 1] + error * means[0, 0]
+    error = 19.0 * (STAGE * 14.0 + kernels.PRODUCT) + STAGE * 14.0 * sizes[0]
+    assert np.abs(found[: law.size] - law).max() < error

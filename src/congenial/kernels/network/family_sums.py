@@ -182,11 +182,10 @@ def match_leaves(number, families, size, owners, grid):
 
 @njit(inner=True)
 def _log_of(own, a, b, side, k, cut, most):
-    """Return the log of the k-th entry outside own[a:b] on one side, `most` after `cut` of them."""
+    """Return the k-th entry outside own[a:b] on one side, `most` after `cut` of them."""
     if k == cut:
         return most
-    x = own[a - 1 - k] if side == 0 else own[b + k]
-    return elementary.log(x) if x > 0.0 else -np.inf
+    return own[a - 1 - k] if side == 0 else own[b + k]
 
 
 @njit(inner=True)
@@ -213,13 +212,19 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
     log_top = fill_unary(kind, inverse, center, tilt, first + low, own[:width])
     total = top = faint = 0.0
     above, lowest, highest = 1.0 + (units + ENTRY) * _UNIT, ends[1] + MARGIN, ends[3] + MARGIN
+    # from where to where the bounds of the ends are larger than what they would replace
+    near, far = -np.inf, np.inf
+    if more > 0.0:
+        replaced = elementary.log(4.0 * more)
+        near = (replaced - lowest) / ends[0] if ends[0] > 0.0 else near
+        far = (highest - replaced) / ends[2] if ends[2] > 0.0 else far
     for i in range(width):
         most = max(sums[low + i], 0.0) + more
         faint += own[i] * more if most < 2.0 * more else 0.0
         if most < 4.0 * more:
-            if ends[0] > 0.0:
+            if low + i < near:
                 most = min(most, elementary.exp(min(lowest + ends[0] * (low + i), 0.0)))
-            if ends[2] > 0.0:
+            if low + i > far:
                 most = min(most, elementary.exp(min(highest - ends[2] * (low + i), 0.0)))
         own[i] *= most * above
         total += own[i]
@@ -229,12 +234,15 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
     # ends are cut where something may lie beyond, so that a bound is needed anyway
     open_low, open_high = ends[0] > 0.0 and lo < first, ends[2] > 0.0 and hi >= first + size
     least, a, b = top * elementary.exp(-_CUT), 0, width
+    # of what is cut off, logs remain
     while open_low and own[a] < least:
         total -= own[a]
+        own[a] = elementary.log(own[a]) if own[a] > 0.0 else -np.inf
         a += 1
     while open_high and own[b - 1] < least:
-        total -= own[b - 1]
         b -= 1
+        total -= own[b]
+        own[b] = elementary.log(own[b]) if own[b] > 0.0 else -np.inf
     scale = (_WHOLE - 2.0 * (b - a)) / total
     decay = inverse if kind == LAPLACE else 0.0
     for side in range(2):

@@ -19,9 +19,9 @@ from congenial.kernels.numerics.doubled import two_sum
 from congenial.kernels.numerics.laws import LAPLACE
 
 # Size below which a product of factors that are at most 1 is left.
-_TINY = 1e-30
+TINY = 1e-20
 # Error of a product of complex numbers, as a share of its size.
-_PRODUCT = 2.3 * 2.0**-53
+PRODUCT = 2.3 * 2.0**-53
 # Most steps of a tilt, and the squared distance from the wanted mean, in variances, at which the
 # first and later steps stop.
 _STEPS, _NEAR, _NEARER = 50, 0.1, 0.01
@@ -241,53 +241,59 @@ def lay_out(place, size, tilt, longest, table, rows):
             rows[r, i] = 0.0
 
 
-@njit()
-def multiply(spectra, which, family, times, error, product, live):
-    """Multiply the products of families by rows of spectra, whose entries have errors of `error`.
+@njit(inner=True)
+def _times(a, b, stop, out):
+    """Fill `out` with products of complex numbers, real and imaginary parts in turn."""
+    for k in range(stop):
+        x, y, u, v = a[2 * k], a[2 * k + 1], b[2 * k], b[2 * k + 1]
+        out[2 * k], out[2 * k + 1] = x * u - y * v, x * v + y * u
 
-    `spectra` (rows, 2 * frequencies) has real and imaginary parts in turn. Row which[i] is a factor
-    of the product of family[i], times[i] times. `product` (families, 5, frequencies) has real and
-    imaginary parts, the product of sizes, the least factor and a bound on the error. They are 1, 0,
-    1, 1 and 0 at first. Products below _TINY are left as they are, and `live` (families,) is
-    updated: from there on, all are below it.
+
+@njit()
+def multiply(spectra, which, family, times, product, live):
+    """Multiply the products of families by rows of spectra, whose entries are at most about 1.
+
+    `spectra` (rows, 2 * frequencies) and `product` (families, 2 * frequencies) have real and
+    imaginary parts in turn. Row which[i] is a factor of the product of family[i], times[i] times.
+    `live` (families,) is -1 before the first factor. Then all products from there on are below
+    `TINY`, and are left as they are.
     """
-    large = np.empty(product.shape[2])
+    own = np.empty(product.shape[1])
     for c in range(times.size):
-        f, row = family[c], spectra[which[c]]
-        real, imaginary, sizes, least, bound = product[f]
-        for k in range(live[f]):
-            re, im = row[2 * k], row[2 * k + 1]
-            large[k] = max(math.sqrt(re * re + im * im), error)
-            least[k] = min(least[k], large[k])
-        for _ in range(times[c]):
-            # without branches, so that several frequencies are computed at a time
-            for k in range(live[f]):
-                a, b, whole, size = real[k], imaginary[k], sizes[k], large[k]
-                alive = whole >= _TINY
-                re, im, size = (row[2 * k], row[2 * k + 1], size) if alive else (1.0, 0.0, 1.0)
-                real[k], imaginary[k] = a * re - b * im, a * im + b * re
-                bound[k] = bound[k] * (size + error) + whole * (error + _PRODUCT * size)
-                sizes[k] = whole * size
-        while live[f] > 0 and sizes[live[f] - 1] < _TINY:
+        f, left = family[c], times[c]
+        out, factor = product[f], spectra[which[c]]
+        if live[f] < 0:
+            out[:], live[f], left = factor, out.size // 2, left - 1
+        while left > 0:
+            if left & 1:
+                _times(out, factor, live[f], out)
+            left >>= 1
+            if left > 0:
+                _times(factor, factor, live[f], own)
+                factor = own
+        while live[f] > 0 and _square(out, live[f] - 1) < TINY * TINY:
             live[f] -= 1
 
 
-@njit()
-def finish(product, spectra, means):
-    """Fill `spectra` (families, frequencies) with products.
+@njit(inner=True)
+def _square(values, k):
+    """Return the squared size of complex number k."""
+    return values[2 * k] * values[2 * k] + values[2 * k + 1] * values[2 * k + 1]
 
-    Fills `means` (families, 3) over the whole period: mean of the sizes, bound on the mean of the
-    errors, mean of the largest sizes without one factor.
+
+@njit()
+def finish(product, live, sizes):
+    """Set products that are left as they are to 0; fill `sizes` with roots of mean squares.
+
+    Means are over the whole period.
     """
-    size = spectra.shape[1]
-    n = 2.0 * (size - 1)
-    for f in range(spectra.shape[0]):
-        sizes = errors = without = 0.0
-        for k in range(size):
-            spectra[f, k] = complex(product[f, 0, k], product[f, 1, k])
-            twice, whole = 1.0 if k in (0, size - 1) else 2.0, product[f, 2, k]
-            sizes += twice * whole
-            # other factors of a tiny product, which are at most 1, may be missing
-            errors += twice * (product[f, 4, k] + (2.0 * _TINY if whole < _TINY else 0.0))
-            without += twice * whole / product[f, 3, k]
-        means[f, 0], means[f, 1], means[f, 2] = sizes / n, 1.001 * errors / n, without / n
+    for f in range(sizes.size):
+        out, last = product[f], product.shape[1] // 2 - 1
+        out[2 * live[f] :] = 0.0
+        total = 0.5 * (_square(out, 0) + _square(out, last))
+        a = b = 0.0
+        # two sums, so that additions do not wait for each other
+        for k in range(1, min(live[f], last)):
+            a += out[2 * k] * out[2 * k]
+            b += out[2 * k + 1] * out[2 * k + 1]
+        sizes[f] = math.sqrt((total + a + b) / last)

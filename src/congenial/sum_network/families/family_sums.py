@@ -536,9 +536,11 @@ class _Filling:
             return False
         for n in np.unique(periods).tolist():
             for of in _batches(np.flatnonzero(periods == n), rows.begins, max(1, _AT_ONCE // n)):
-                spectra, means, without = self._spectra(of, n, rows, tilt, longest)
-                # `without` bounds the probability of a sum without one of its members
-                means[:, 1] += (rounded[of] + lost[of]) * without + 2.0 * lost[of] ** 2
+                spectra, sizes = self._spectra(of, n, rows, tilt, longest)
+                # factors are at most 1, so errors of a product are those of its factors
+                errors = members[of] * (_stages(n) + member_sums.PRODUCT) + member_sums.TINY
+                errors += rounded[of] + lost[of] + 2.0 * lost[of] ** 2
+                means = np.stack((sizes, 1.001 * errors), axis=1)
                 sums, error = _back(spectra, means)
                 part = begins[of] % n, (high - low).astype(np.int64)[of] + 1
                 if not self._weigh(number[of], sums, error, part, first[of], levels[of]):
@@ -547,15 +549,13 @@ class _Filling:
 
     def _spectra(
         self, of: IntArray, n: int, rows: DistinctTables, tilt: FloatArray, longest: FloatArray
-    ) -> tuple[npt.NDArray[np.complex128], FloatArray, FloatArray]:
-        """Return the spectra of some families' sums, as `member_sums.finish` does."""
-        error, most = _STAGE * (elementwise.log2(n) + 1.0), max(1, _AT_ONCE // n)
-        number = np.diff(rows.begins)[of]
+    ) -> tuple[npt.NDArray[np.complex128], FloatArray]:
+        """Return the spectra of families' sums, and their sizes as in `member_sums.finish`."""
+        most, number = max(1, _AT_ONCE // n), np.diff(rows.begins)[of]
         at = ranges(rows.begins[of], number)
         family = np.repeat(np.arange(of.size), number)
-        product = np.ones((of.size, 5, n // 2 + 1))
-        product[:, 1] = product[:, 4] = 0.0
-        live = np.full(of.size, n // 2 + 1)
+        spectra = np.empty((of.size, n // 2 + 1), dtype=np.complex128)
+        product, live = spectra.view(np.float64), np.full(of.size, -1)
         for i in range(0, at.size, most):
             some, mine = at[i : i + most], family[i : i + most]
             # families whose tilts are equal share the spectra of their members
@@ -565,12 +565,11 @@ class _Filling:
             (t, *law), made = (key[first] for key in keys), self.tables
             tables = np.empty((t.size, int(made.size[t].max())))
             member_sums.lay_out(made.place[t], made.size[t], *law, made.entries, tables)
-            args = which, mine, rows.times[some], error, product, live
+            args = which, mine, rows.times[some], product, live
             member_sums.multiply(np.fft.rfft(tables, n).view(np.float64), *args)
-        spectra = np.empty((of.size, n // 2 + 1), dtype=np.complex128)
-        means = np.empty((of.size, 3))
-        member_sums.finish(product, spectra, means)
-        return spectra, means[:, :2].copy(), means[:, 2].copy()
+        sizes = np.empty(of.size)
+        member_sums.finish(product, live, sizes)
+        return spectra, sizes
 
     def _fill_leaf(self, v: int, f: int) -> bool:
         """Fill the table of a leaf among inner nodes."""
@@ -678,8 +677,12 @@ def _back(spectra: npt.NDArray[np.complex128], means: FloatArray) -> tuple[Float
     `means` has the mean size of each spectrum and the mean of its errors.
     """
     n = 2 * (spectra.shape[1] - 1)
-    stages = _STAGE * (elementwise.log2(n) + 1.0)
-    return np.fft.irfft(spectra, n), means[:, 1] + stages * means[:, 0] + _BEYOND
+    return np.fft.irfft(spectra, n), means[:, 1] + _stages(n) * means[:, 0] + _BEYOND
+
+
+def _stages(n: int) -> float:
+    """Return the error of a transform of a period n, beside the sum of what it adds up."""
+    return float(_STAGE * (elementwise.log2(n) + 1.0))
 
 
 def _on_grid(tilt: FloatArray | float) -> FloatArray:

@@ -119,7 +119,7 @@ class Rounds:
         lo, hi, center = unary.lo[own], unary.hi[own], unary.center[own]
         fixed = ~held | (lo == hi)
         # by how much a tilt may lie below and above that of the sum above
-        bounded = [np.isfinite(end) | fixed | ~near for end in (hi, lo)]
+        bounded = [np.isfinite(end) | fixed | (not near) for end in (hi, lo)]
         self.least, self.most = (np.where(end, np.inf, decay) for end in bounded)
         depths = range(int(shape.depth.max()) + 1)
         self.levels = [np.flatnonzero(shape.depth == d) for d in depths]
