@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,15 +14,19 @@ import pytest
 import congenial as cg
 from congenial.accounting.amounts import budget
 from congenial.data.counts import count
-from congenial.errors import ArgumentError, DataError, PlanError
+from congenial.errors import ArgumentError, DataError, LedgerError, PlanError
+from congenial.ledger.debits import reserve
 from congenial.ledger.ledger_file import init_ledger
+from congenial.ledger.records import Dataset
 from congenial.releases.model import build_model
+from support.cross_tables import AREAS
 from support.edited import change, failed
 from support.two_tables import (
     COMPARED,
     HOMES,
     INVARIANTS,
     PEOPLE,
+    STATUS,
     counted_by_hand,
     plan_of,
     random_rows,
@@ -206,6 +211,41 @@ def test_one_debit_is_for_the_rows_of_all_tables(tmp_path):
     assert not (tmp_path / "again").exists()
 
 
+def test_rows_counted_with_others_have_no_second_budget(tmp_path):
+    write_rows(tmp_path, *random_rows(4))
+    privacy = 'neighbours = "substitute"\nepsilon = 0.6\nledger = "budget.sqlite"'
+    joint = plan_of(privacy=privacy, data='source = "people.csv"\nweight = "people"\nname = "all"')
+    alone = cg.parse_plan(f"""
+        data = {{ source = "homes.csv", weight = "homes" }}
+        hierarchy = {{ root = "Town", levels = ["area", "block"], domain = "blocks.csv" }}
+        [privacy]
+        {privacy}
+    """)
+    ledger = {"budget": budget("1", "1e-6"), "neighbours": "substitute"}
+    init_ledger(tmp_path / "budget.sqlite", **ledger)
+    cg.release(joint, tmp_path / "joint", base=tmp_path)
+    with pytest.raises(LedgerError, match=r"data\.name is missing"):
+        cg.release(alone, tmp_path / "alone", base=tmp_path)
+    # the other way round, the plan of both spends what the homes have left
+    (tmp_path / "budget.sqlite").unlink()
+    init_ledger(tmp_path / "budget.sqlite", **ledger)
+    cg.release(alone, tmp_path / "alone", base=tmp_path)
+    with pytest.raises(cg.CongenialError, match="remain"):
+        cg.release(joint, tmp_path / "again", base=tmp_path)
+
+
+def test_rows_with_two_budgets_are_not_counted_together(tmp_path):
+    path = tmp_path / "budget.sqlite"
+    init_ledger(path, budget=budget("1", "1e-6"), neighbours="substitute")
+    cost = budget("0.1", "0")
+    for place in ("path:/people", "path:/homes"):
+        rows = Dataset(None, place, place)
+        reserve(path, rows, release="a", cost=cost, neighbours="substitute")
+    both = Dataset("name:all", "path:/people", "all", ("path:/homes",))
+    with pytest.raises(LedgerError, match=r"2 budgets .* a plan of its own"):
+        reserve(path, both, release="b", cost=cost, neighbours="substitute")
+
+
 @pytest.mark.parametrize(
     ("table", "row", "named"),
     [
@@ -230,6 +270,11 @@ def test_rows_that_do_not_fit_are_refused_without_being_shown(tmp_path, table, r
     [
         ({"homes": HOMES.replace("homes.csv", "people.csv")}, ["tables.homes.rows", "in both"]),
         ({"homes": HOMES.replace('weight = "homes"', 'where = "a = 1"')}, ["rows.where", "view"]),
+        ({"homes": HOMES.replace("homes.csv", "./people.csv")}, ["tables.homes.rows", "in both"]),
+        (
+            {"homes": HOMES.replace('weight = "homes"', 'name = "flats"')},
+            ["rows.name", "data.name"],
+        ),
         ({"domain": "data"}, ["hierarchy.domain", "public file"]),
         ({"invariants": 'as_many = ["people"]'}, ["invariants.as_many", "two counts"]),
         ({"invariants": 'as_many = ["people >= flats"]'}, ["'flats'", "'people' or 'homes'"]),
@@ -266,6 +311,56 @@ def test_names_of_tables_are_unlike_what_queries_say(name):
         cg.parse_plan(
             text_of().replace("[tables.homes]", f'[tables."{name}"]').replace(COMPARED, "")
         )
+
+
+def same_rows(tmp_path, source, more=""):
+    text = f'rows = {{ source = "{source}", weight = "people"{more} }}'
+    homes = HOMES.replace(HOMES.split("\n")[0], text)
+    return homes.replace("status", "age").replace('"in use", "empty"', '"0-17", "18+"')
+
+
+@pytest.mark.parametrize("source", ["{}/people.csv", "link.csv", "peop*.csv"])
+def test_the_same_file_under_two_names_is_refused(tmp_path, source):
+    write_rows(tmp_path, *random_rows(1))
+    (tmp_path / "link.csv").symlink_to(tmp_path / "people.csv")
+    plan = plan_of(
+        homes=same_rows(tmp_path, source.format(tmp_path)), invariants="nonnegative = true"
+    )
+    with pytest.raises(DataError, match=r"tables\.homes\.rows are those of tables\.people"):
+        cg.release(plan, tmp_path / "out", base=tmp_path, simulate=1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_same_table_and_the_same_frame_are_refused(tmp_path):
+    write_rows(tmp_path, *random_rows(1))
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as database:
+        for name in ("people", "homes"):
+            place = tmp_path / f"{name}.csv"
+            database.execute(f"CREATE TABLE {name} AS SELECT * FROM '{place}'")
+    data = 'source = "a.duckdb"\ntable = "people"\nweight = "people"'
+    again = same_rows(tmp_path, "a.duckdb", ', table = "main.people"')
+    with pytest.raises(DataError, match="a record would count in both"):
+        count(plan_of(data=data, homes=again, invariants="nonnegative = true"), base=tmp_path)
+    apart = HOMES.replace('"homes.csv"', '"a.duckdb", table = "main.homes"')
+    found = count(plan_of(data=data, homes=apart), base=tmp_path)
+    assert (found.counts == count(plan_of(), base=tmp_path).counts).all()
+    frame = pd.read_csv(tmp_path / "people.csv")
+    plan = plan_of(homes=same_rows(tmp_path, "other.csv"), invariants="nonnegative = true")
+    with pytest.raises(DataError, match="a record would count in both"):
+        count(plan, base=tmp_path, frame={"people": frame, "homes": frame})
+
+
+def test_a_table_whose_counts_are_all_exact_spends_nothing(tmp_path):
+    exact = ", ".join(
+        f'"Town/{area}/{block}: homes: status={status}"'
+        for area, held in AREAS.items()
+        for block in held
+        for status in STATUS
+    )
+    found = released(tmp_path, invariants=f"nonnegative = true\npublish_exactly = [{exact}]")
+    assert all(check.passed for check in cg.verify(tmp_path / "out"))
+    shares = [level.share_of_budget for level in found.certificate.noise.levels]
+    assert sum(shares) == pytest.approx(1.0)
 
 
 def test_a_record_counts_twice_nowhere(tmp_path):

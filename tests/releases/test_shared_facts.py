@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import duckdb
 import pytest
 
 import congenial as cg
+from congenial.data.counts import open_source
 from congenial.ledger.debits import read_ledger, settle
 from congenial.ledger.records import Dataset, as_text
 from congenial.plan.plan import parse_plan
@@ -91,3 +93,33 @@ def test_other_counts_of_other_rows_have_another_hash(hashed):
     other = {"privacy": privacy.replace("1.0", "2.0"), "method": 'name = "imaging"'}
     assert hashed(**made) == hashed(**made | other)
     assert hashed(**made) == hashed(**made | {"invariants": BOROUGHS + "\nnonnegative = true"})
+
+
+def test_bounds_that_all_compared_datasets_satisfy_are_facts(hashed):
+    most, least = (f'{ROOT}\nat_{which} = {{ "Arden" = 2 }}' for which in ("most", "least"))
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\n'
+    conditioned = {"method": 'name = "conditioning"', "privacy": privacy}
+    hashes = {hashed(invariants=text, **conditioned) for text in (ROOT, most, least)}
+    assert len(hashes) == 3
+    # other methods take rows that break a bound
+    imaged = conditioned | {"method": 'name = "imaging"'}
+    assert {hashed(invariants=text, **imaged) for text in (ROOT, most, least)} == {""}
+
+
+def test_exact_counts_of_other_tables_of_a_database_have_another_hash(tmp_path):
+    def found(name):
+        plan = parse_plan(f"""
+            data = {{ source = "a.duckdb", table = "{name}", name = "rows" }}
+            hierarchy = {{ root = "R", levels = [] }}
+            table = {{ attributes = {{ a = ["0", "1"], b = ["0", "1"] }}, margins = ["a"] }}
+            privacy = {{ neighbours = "substitute", epsilon = 1.0 }}
+            invariants = {{ publish_exactly = ["root: a"] }}
+            method = {{ name = "imaging" }}
+        """)
+        with open_source(plan, base=tmp_path) as source:
+            return hash_of_shared_facts(build_model(plan, source.domain), tmp_path)
+
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as database:
+        for name in ("one", "two"):
+            database.execute(f"CREATE TABLE {name} AS SELECT '0' AS a, '1' AS b")
+    assert found("one") == found("one") != found("two")

@@ -188,12 +188,35 @@ def open_source(
             f"frame is no mapping of {' and '.join(map(repr, plan.tables))} to a dataframe each; "
             "give one for each table of the plan."
         )
+    _check_apart(plan, base, frames)
     with ExitStack() as stack:
         parts = [
             stack.enter_context(_open(part, base, frames[name]))
             for name, part in zip(plan.tables, plan.parts, strict=True)
         ]
         yield JointSource(plan, tuple(parts))
+
+
+def _check_apart(plan: Plan, base: Path, frames: Mapping[str, object | None]) -> None:
+    """Refuse a plan two of whose tables count the same rows, whatever their sources are called."""
+    seen: list[tuple[str, set[object], str]] = []
+    for name, part in zip(plan.tables, plan.parts, strict=True):
+        data, frame = part.data, frames[name]
+        if frame is None:
+            places = [file.stat() for file in locate(base, data.source, "data.source")]
+            rows: set[object] = {(place.st_dev, place.st_ino) for place in places}
+        else:
+            rows = {id(frame)}
+        # a database's table may be named with its schema or without it
+        table = (data.table or "").casefold() if frame is None else ""
+        for other, others, called in seen:
+            same = table == called or table.endswith(f".{called}") or called.endswith(f".{table}")
+            if rows & others and same:
+                raise DataError(
+                    f"tables.{name}.rows are those of tables.{other}, so that a record would count "
+                    f"in both; name other rows, or count these margins in {other} too."
+                )
+        seen.append((name, rows, table))
 
 
 @contextmanager

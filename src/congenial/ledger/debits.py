@@ -107,7 +107,7 @@ def _account(
     path: Path, database: sqlite3.Connection, ledger: Contents, dataset: Dataset
 ) -> tuple[Account, bool]:
     """Find or open a release's account, and say if it is new; a failed transaction undoes this."""
-    known, one, place = _known(path, ledger, dataset)
+    known, one, places = _known(path, ledger, dataset)
     row = known
     if row is None:
         label = escaped(dataset.label)
@@ -117,31 +117,39 @@ def _account(
         row = (made.lastrowid, one, label)
     database.executemany(
         "INSERT OR IGNORE INTO names (fingerprint, dataset, leads) VALUES (?, ?, ?)",
-        [(one, row[0], 1), (place, row[0], 0)],
+        [(one, row[0], 1), *((place, row[0], 0) for place in places)],
     )
     return _as_account(ledger, *row), known is None
 
 
-def _known(path: Path, ledger: Contents, dataset: Dataset) -> tuple[Row | None, str, str]:
+def _known(path: Path, ledger: Contents, dataset: Dataset) -> tuple[Row | None, str, list[str]]:
     """Return the row of a dataset's account, None if it has none yet, and its fingerprints.
+
+    These are of its identity and of all its paths.
 
     An account is found by its name. It is also found by the path of its rows, if these were once
     released without a name; a name given later leads to the same account. A path whose releases
     all had names finds nothing, because several named tables may be at one path.
     """
-    one, place = (_fingerprint(ledger.key, text) for text in (dataset.identity, dataset.place))
-    numbers = {number for known, number, leads in ledger.names if leads and known in (one, place)}
+    identities = dataset.identity, dataset.place, *dataset.others
+    one, *places = (_fingerprint(ledger.key, text) for text in identities)
+    numbers = {number for known, number, leads in ledger.names if leads and known in (one, *places)}
+    if len(numbers) > 1 and dataset.others:
+        raise LedgerError(
+            f"the rows of this plan's tables have {len(numbers)} budgets in the ledger {path}, and "
+            "one release spends one; release each table by a plan of its own."
+        )
     if len(numbers) > 1:
         raise LedgerError(
             f"data.name is {dataset.label!r}, and in the ledger {path} the rows of data.source "
             "have a budget under another name; leave data.name out."
         )
-    if dataset.name is None and not numbers and place in [known for known, *_ in ledger.names]:
+    if dataset.name is None and not numbers and {known for known, *_ in ledger.names} & {*places}:
         raise LedgerError(
             f"data.name is missing, and in the ledger {path} the rows of data.source have a name; "
             "give the name that 'congenial ledger show' prints."
         )
-    return next((row for row in ledger.datasets if row[0] in numbers), None), one, place
+    return next((row for row in ledger.datasets if row[0] in numbers), None), one, places
 
 
 def _fingerprint(key: bytes, identity: str) -> str:

@@ -25,6 +25,7 @@ class Dataset:
     name: str | None  # Name of the rows in the plan.
     place: str  # The real path of their source.
     label: str  # Public label for people.
+    others: tuple[str, ...] = ()  # Real paths of the further rows of a plan of several tables.
 
     @property
     def identity(self) -> str:
@@ -99,13 +100,17 @@ def dataset_of(plan: Plan, base: str | Path = ".") -> Dataset:
 
     The rows are identified by `data.name` if given, else by the source's real path alone. So plans
     with other row filters, hierarchies or tables of one database share one budget. Letter case and
-    Unicode form are folded, because some file systems do so.
+    Unicode form are folded, because some file systems do so. The rows of all tables of a plan have
+    one name, and so one budget.
     """
     name, source = plan.data.name, plan.data.source
-    place = f"path:{_folded(os.path.realpath(Path(base) / source))}"
+    place, *others = (
+        f"path:{_folded(os.path.realpath(Path(base) / each))}"
+        for each in (source, *(t.rows.source for t in plan.tables.values() if t.rows is not None))
+    )
     if name is None:
-        return Dataset(None, place, Path(source).name)
-    return Dataset(f"name:{_folded(name.strip())}", place, name.strip())
+        return Dataset(None, place, Path(source).name, tuple(others))
+    return Dataset(f"name:{_folded(name.strip())}", place, name.strip(), tuple(others))
 
 
 def _folded(text: str) -> str:
@@ -115,10 +120,11 @@ def _folded(text: str) -> str:
 def unlike(label: str) -> str:
     """Warn that the sum of a dataset's releases may promise nothing."""
     return (
-        f"The releases of {label!r} publish different counts exactly, differ in data.weight, or "
-        "were partly debited by an older version. It is not known whether all of them protect the "
-        "same neighbouring datasets, so the sum of their epsilons may promise nothing. Publish the "
-        "same counts exactly in every release of these rows, with the same data.weight."
+        f"The releases of {label!r} publish different counts exactly, differ in data.weight or in "
+        "bounds that noise is conditioned on, or were partly debited by an older version. It is "
+        "not known whether all of them protect the same neighbouring datasets, so the sum of their "
+        "epsilons may promise nothing. Publish the same counts exactly in every release of "
+        "these rows, with the same data.weight and bounds."
     )
 
 

@@ -470,12 +470,18 @@ def _check_rows(plan: Plan) -> None:
     rows: dict[tuple[str, str | None], str] = {}
     for name, table in plan.tables.items():
         data = table.rows or plan.data
-        other = rows.setdefault((data.source, data.table), name)
+        other = rows.setdefault((os.path.normpath(data.source), data.table), name)
         if other != name:
             refuse(
                 f"tables.{name}.rows",
                 f"has the source of tables.{other}, so a record would count in both",
                 f"name other rows, or count these margins in {other} too",
+            )
+        if table.rows is not None and data.name is not None:
+            refuse(
+                f"tables.{name}.rows.name",
+                "is given, and the rows of several tables have one budget and one name",
+                "name all of them by data.name",
             )
         if data.where is not None:
             refuse(

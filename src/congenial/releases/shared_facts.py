@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 
 from congenial.domain.tree import Tree
+from congenial.plan.plan import Plan
 from congenial.releases.directory import sha256
 from congenial.releases.model import Model
 from congenial.types import BoolArray
@@ -35,6 +36,17 @@ def _exact(model: Model) -> tuple[Tree, BoolArray, list[tuple[str, ...]]]:
     return tree, places, sorted(domain.path(int(v)) for v in np.flatnonzero(pinned))
 
 
+def _bounds(plan: Plan) -> list[object]:
+    """Return bounds that all datasets satisfy which a plan compares; counts are at least 0 anyway.
+
+    With conditioning, rows that break a bound are refused. Other methods take them.
+    """
+    of = plan.invariants
+    if plan.method.name != "conditioning" or not (of.at_least or of.at_most or of.as_many):
+        return []
+    return [sorted(of.at_least.items()), sorted(of.at_most.items()), sorted(of.as_many)]
+
+
 def hash_of_shared_facts(model: Model, base: Path) -> str:
     """Hash everything that is the same in all datasets which a release compares.
 
@@ -49,8 +61,8 @@ def hash_of_shared_facts(model: Model, base: Path) -> str:
     if model.neighbours == "substitute" and plan.data.where is None:
         pinned[tree.parents < 0] = False  # no substitution changes the number of records
     by_rows = plan.hierarchy.domain == "data"
-    weight = plan.data.weight
-    if not (pinned.any() or cells or by_rows or weight is not None):
+    weight, bounds = plan.data.weight, _bounds(plan)
+    if not (pinned.any() or cells or by_rows or weight is not None or bounds):
         return ""
     kept = pinned.copy()
     for depth in range(tree.depth - 1, 0, -1):
@@ -72,13 +84,17 @@ def hash_of_shared_facts(model: Model, base: Path) -> str:
         "parents": above.tolist(),
         "exact": pinned[nodes].tolist(),
     }
-    if cells:
+    if cells or bounds:
         facts["columns"] = plan.hierarchy.levels
     if plan.table is not None and cells:
         readings = plan.table.attributes, plan.table.groups
         facts["table"] = [cells, *map(msgspec.to_builtins, readings)]
+        if plan.data.table is not None:
+            facts["rows"] = plan.data.table
     if plan.tables:
         facts["tables"] = [cells, msgspec.to_builtins(plan.tables)]
+    if bounds:
+        facts["bounds"] = bounds
     if weight is not None:  # otherwise the hash is that of older versions
         facts["weight"] = weight
     text = json.dumps(facts, sort_keys=True).encode("ascii")

@@ -473,7 +473,8 @@ def _noise(model: Model) -> LevelNoises:
     if model.plan.tables and isinstance(domain, Workload):
         owner = np.array([block.table.name for block in domain.blocks])
         total = (owner[:, None] == owner) @ spent
-    shares = spent / total
+    # a table whose counts are all exact spends nothing
+    shares = np.divide(spent, total, out=np.zeros_like(spent), where=total > 0.0)
     out = []
     for level, loss, share in zip(model.levels, spent.tolist(), shares.tolist(), strict=True):
         rho = loss if model.delta is not None else None

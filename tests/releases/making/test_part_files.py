@@ -167,3 +167,22 @@ def test_cut_nodes_whose_counts_cannot_change_are_refused(method, rows, exact, m
     with pytest.raises(PlanError, match=message):
         make(tmp_path, parts="l1")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("method", ["topdown", "imaging", "posterior"])
+def test_filtered_rows_in_a_chain_of_places_have_no_parts_there(method, tmp_path):
+    """A record enters or leaves all counts; it moves between the deepest ones alone."""
+    (tmp_path / "rows.csv").write_text("l1,l2,l3,flag\n" + "a,b,c,y\na,b,d,y\n" * 9)
+    (tmp_path / "places.csv").write_text("l1,l2,l3\na,b,c\na,b,d\n")
+    (tmp_path / "plan.toml").write_text(f"""
+        data = {{ source = "rows.csv", where = "flag = 'y'" }}
+        hierarchy = {{ root = "all", levels = ["l1", "l2", "l3"], domain = "places.csv" }}
+        privacy = {{ neighbours = "substitute", epsilon = 16.0 }}
+        invariants = {{ nonnegative = true }}
+        method = {{ name = "{method}" }}
+        release = {{ publish = ["table", "measurements"] }}
+    """)
+    with pytest.raises(PlanError, match="no record can move to another node"):
+        make(tmp_path, parts="l1")
+    make(tmp_path, parts="l2")
+    assert all(check.passed for check in cg.verify(tmp_path / "out"))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import numpy as np
 
+from congenial.accounting.calibration.level_units import changing_levels
 from congenial.accounting.guarantee import Guarantee
 from congenial.data.counts import JointSource, RowSource, open_source
 from congenial.data.row_weights import unweighted
@@ -307,7 +308,18 @@ def _check_free(cut: Cut, source: PartSource, over: Model, model: Model, found: 
             "cut at another level, or leave parts out",
         )
     fixed = over.determined[at] | ~changes[model.domain.level == cut.depth]
-    if fixed.any() and (source.children(top)[fixed] < 2).any():
+    # whether records move below cut nodes alone, if they move at all
+    moved = changing_levels(model.domain, model.compared, model.neighbours)
+    within = model.one_sided and cut.depth not in moved
+    below = source.children(top) if within or fixed.any() else np.empty(0)
+    if within and (below < 2).all():
+        refuse(
+            PARTS,
+            f"is {cut.level!r}, of which each node has a single child, and no record can move to "
+            "another node",
+            "cut at another level, or leave parts out",
+        )
+    if fixed.any() and (below[fixed] < 2).any():
         refuse(
             PARTS,
             f"is {cut.level!r}, of which a node has a single child, and the counts of both are the "
