@@ -222,6 +222,13 @@ def test_a_failure_with_bytes_that_are_no_text_is_printed(capfd):
     assert json.loads(capfd.readouterr().out)["error"]["message"] == "caf\\udce9"
 
 
+def test_what_remains_after_a_failure_is_said(capfd):
+    show_failure(CongenialError("no room."), "x", ("It stays debited.",), as_json=True)
+    found = capfd.readouterr()
+    assert found.err == "Error: no room. It stays debited.\n"
+    assert json.loads(found.out)["error"]["message"] == "no room. It stays debited."
+
+
 def commands(group=cli.cli, above=()):
     """Yield every command that runs, with its path."""
     for name in group.list_commands(None):

@@ -40,7 +40,7 @@ def test_a_full_device_behind_stdout(tmp_path):
     with FULL.open("w", encoding="utf-8") as full:
         code, said = end(*OURS, "explain", make_city(tmp_path), stdout=full)
     assert (code, said.count("\n")) == (3, 1)
-    assert "writing failed" in said
+    assert "stdout cannot be written" in said
 
 
 def test_a_reader_that_goes_away(tmp_path):

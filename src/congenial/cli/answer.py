@@ -60,9 +60,16 @@ class Command(click.Command):
 
 
 def show_failure(
-    error: CongenialError | click.ClickException | None, name: str, *, as_json: bool
+    error: CongenialError | click.ClickException | None,
+    name: str,
+    notes: Sequence[str] = (),
+    *,
+    as_json: bool,
 ) -> int:
-    """Say on stderr what went wrong, with ``--json`` on stdout too, and return the exit code."""
+    """Say on stderr what went wrong, with ``--json`` on stdout too, and return the exit code.
+
+    `notes` are sentences about what remains, such as a debit.
+    """
     code, kind, begins = UNUSABLE, "UsageError", "Error: "
     if error is None:
         code, kind, begins, text = INTERRUPTED, "Interrupted", "", INTERRUPTION
@@ -72,6 +79,7 @@ def show_failure(
         text = _usage(error, name)
     else:
         kind, text = type(error).__name__, with_options(str(error))
+    text = " ".join((text, *notes))
     click.echo(f"{begins}{text}", err=True)
     if as_json:
         _print(name, code, error={"kind": kind, "message": escaped(text)})

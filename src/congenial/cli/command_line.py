@@ -131,20 +131,25 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNPRINTED
     except OSError as error:
-        # such as a full disk behind stdout; a written release remains
+        # such as a full disk behind stdout; a written release remains, and another is debited again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _complain(f"Error: writing failed ({error.strerror}); make room and try again.")
+        _complain(
+            f"Error: stdout cannot be written ({str(error.strerror).lower()}), so the answer is "
+            "lost. A file or a release that the command makes is whole or absent; look for it "
+            "before you try again, because another release is debited again."
+        )
         return UNPRINTED
     return outcome
 
 
 def _run(arguments: list[str]) -> int:
     error: CongenialError | click.ClickException | None = None  # None means an interruption
+    notes: Sequence[str] = ()
     try:
         outcome = cli.main(args=arguments, prog_name="congenial", standalone_mode=False)
         return outcome if isinstance(outcome, int) else DONE
     except (CongenialError, click.ClickException) as failure:
-        error = failure
+        error, notes = failure, getattr(failure, "__notes__", ())
     except Ended as ended:
         if ended.code != INTERRUPTED:
             return int(str(ended.code))
@@ -152,13 +157,14 @@ def _run(arguments: list[str]) -> int:
         if end.code != FAILED:
             raise
         return UNPRINTED  # click exits with this code if the reader closed the pipe
-    except MemoryError:
+    except MemoryError as failure:
         error = UnsupportedError(
             "this needs more memory than there is; use fewer nodes or levels, or another machine."
         )
-    except (KeyboardInterrupt, click.Abort):
-        pass
-    return show_failure(error, _name(arguments), as_json=wants_json(arguments))
+        notes = getattr(failure, "__notes__", ())
+    except (KeyboardInterrupt, click.Abort) as stop:
+        notes = getattr(stop, "__notes__", ())
+    return show_failure(error, _name(arguments), notes, as_json=wants_json(arguments))
 
 
 def _name(arguments: Sequence[str]) -> str:

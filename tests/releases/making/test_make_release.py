@@ -18,12 +18,14 @@ import congenial as cg
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.data.counts import count
 from congenial.errors import CongenialError, InvariantError, NumericalError, ReleaseError
+from congenial.ledger.debits import read_ledger
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
 from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method
 from congenial.verification.verdict import verify
 from support.city import TRIPS, ZONES, listing, make_city
+from support.ledgers import make_ledger
 
 
 def make(place, out=None, plan=None, **options):
@@ -318,6 +320,28 @@ def test_no_failure_leaves_files(tmp_path, monkeypatch, stage, error):
     with pytest.raises(error):
         make(tmp_path, plan=plan)
     assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, CongenialError])
+@pytest.mark.parametrize("stage", ["making.make_release._draw", "making.make_release._counted"])
+def test_a_failure_after_the_debit_says_that_it_stays(tmp_path, monkeypatch, stage, error):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "ledger"'
+    plan, path = make_city(tmp_path, privacy=privacy), make_ledger(tmp_path)
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(f"congenial.releases.{stage}", fail)
+    with pytest.raises(error) as caught:
+        make(tmp_path, plan=plan, simulate=None)
+    notes = getattr(caught.value, "__notes__", [])
+    spent = [account.total() for account in read_ledger(path).accounts]
+    if stage.endswith("_counted"):
+        assert not notes
+        assert not spent
+    else:
+        assert [str(amount) in note for amount, note in zip(spent, notes, strict=True)] == [True]
+        assert "another try is debited again" in notes[0]
 
 
 def test_a_draw_that_breaks_an_invariant_is_held_back(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import numpy as np
 
@@ -176,8 +176,12 @@ def release(
         )
     cut = None if parts is None else cut_at(plan, parts)
     ledger = _ledger(plan, base) if simulation is None else None
-    with _workers(on, plan, say) as workers, write_aside(out, overwrite) as place:
-        reserved = partial(_debit, ledger, base, out)
+    with (
+        _Debited() as debited,
+        _workers(on, plan, say) as workers,
+        write_aside(out, overwrite) as place,
+    ):
+        reserved = partial(_debit, debited, ledger, base, out)
         order = Order(
             place, base, frame, randomness, simulation, with_truth, reserved, say, workers
         )
@@ -247,13 +251,34 @@ def _ledger(plan: Plan, base: Path) -> Path | None:
     return path
 
 
+class _Debited:
+    """What a release has been debited; says so with whatever ends it before it is written."""
+
+    made: Debit | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and self.made is not None:
+            error.add_note(
+                f"There is no release, but {self.made.cost} stay debited from the budget of "
+                f"{self.made.label!r}, and another try is debited again."
+            )
+
+
 def _debit(
-    ledger: Path | None, base: Path, out: Path, model: Model, guarantee: Guarantee
+    debited: _Debited,
+    ledger: Path | None,
+    base: Path,
+    out: Path,
+    model: Model,
+    guarantee: Guarantee,
 ) -> Debit | None:
     """Debit a release; nothing that could fail comes between the debit and the draw."""
     if ledger is None:
         return None
-    return reserve(
+    debited.made = reserve(
         ledger,
         dataset_of(model.plan, base),
         release=out.name,
@@ -261,6 +286,7 @@ def _debit(
         neighbours=guarantee.neighbours,
         fixes=hash_of_shared_facts(model, base),
     )
+    return debited.made
 
 
 def _settled(ledger: Path | None, debit: Debit | None) -> bool:
