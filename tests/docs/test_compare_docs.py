@@ -143,3 +143,16 @@ def test_the_table_of_the_page_on_choosing_is_that_of_the_comparison():
         assert zone == f"{float(errors['PULocationID']):.2f}"
         assert float(bias) == pytest.approx(float(empty), abs=0.0051)
         assert bias[0] in "+-"
+
+
+def test_the_table_of_choosing_is_that_of_the_comparison(shown):
+    found, rows = results(shown), 0
+    for line in (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8").splitlines():
+        name, noise, *numbers = [cell.strip() for cell in line.strip("|").split("|")] + [""] * 2
+        key = name, f"discrete-{noise.lower()}"
+        if key in found:
+            _, borough, zone = (level["l1"] for level in found[key]["levels"])
+            bias = next(s["bias"] for s in found[key]["sizes"] if s["high"] == 0)
+            assert numbers[:3] == [f"{borough:.2f}", f"{zone:.2f}", f"{bias:+.2f}"]
+            rows += 1
+    assert rows == 10

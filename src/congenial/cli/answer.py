@@ -96,12 +96,17 @@ def _usage(error: click.ClickException, name: str) -> str:
     text = " ".join(line.strip() for line in error.format_message().splitlines()).rstrip(".")
     text = re.sub(r"\. Did you mean (.+)\?$", r" (did you mean \1?)", text)
     text = text.replace(". Choose from: ", ", one of ")
-    text = text.replace("is not a valid float range", "is not a number")
+    text = as_number(text)
     if ";" in text:  # our own messages have a remedy after a semicolon
         return f"{text}."
     context = getattr(error, "ctx", None)
     command = f"congenial {name}".strip() if context is None else context.command_path
     return f"{text}; see {command} --help."
+
+
+def as_number(text: str) -> str:
+    """Say what is wrong with a number in words that are not click's."""
+    return text.replace("is not a valid float range", "is not a number")
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from congenial.cli.answer import as_number
 from congenial.errors import CongenialError
 
 # Longest line of an explanation on the terminal, in characters.
@@ -40,6 +41,8 @@ class Asker:
         def understand(answer: str) -> Any:
             try:
                 return convert(answer.strip())
+            except click.BadParameter as error:
+                raise click.UsageError(as_number(error.message)) from None
             except CongenialError as error:
                 raise click.UsageError(str(error)) from None
 

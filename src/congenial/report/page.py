@@ -71,7 +71,7 @@ def render(
         reuse=_items(sentences.reuse(certificate)),
         passed=f"All {len(checks)} checks passed when this page was made.",
         checks=_facts((check.name, (check.text,)) for check in checks),
-        footer=stamp + "<p>Made by congenial report from the release beside it.</p>",
+        footer=stamp + "<p>Made by congenial report from this release.</p>",
         data=embedded(certificate, counts, folder),
         loads="" if counts.beside is None else " 'strict-dynamic'",
         hint=_hint(certificate, counts),
@@ -84,7 +84,7 @@ def _hint(certificate: Certificate, counts: PageCounts) -> str:
         return ""
     levels, where = certificate.domain.levels, counts.depths
     beside, left = levels[where.listed + 1 : where.beside + 1], levels[where.beside + 1 :]
-    text = "All counts are in release.csv and release.parquet, beside this page."
+    text = "All counts are in release.csv and release.parquet, of the release."
     if beside:
         names = joined([level.name for level in beside])
         text = (

@@ -252,7 +252,7 @@ def _ledger(plan: Plan, base: Path) -> Path | None:
 
 
 class _Debited:
-    """What a release has been debited; says so with whatever ends it before it is written."""
+    """The debit of a release; whatever ends the release before it is written gets a note of it."""
 
     made: Debit | None = None
 
