@@ -88,14 +88,16 @@ def faults(functions: frozenset[str]) -> list[str]:
     with connect() as connection:
         for name in sorted(functions):
             rows = connection.execute(
-                "SELECT function_type, stability, macro_definition, parameters "
+                "SELECT function_type, stability, macro_definition, parameters, parameter_types "
                 "FROM duckdb_functions() WHERE lower(function_name) = ?",
                 [name],
             ).fetchall()
             if not rows and name != "row":  # the parser's own
                 found.append(f"{name} is unknown")
-            for kind, stability, definition, names in rows:
-                if kind == "scalar" and stability != "CONSISTENT":
+            for kind, stability, definition, names, types in rows:
+                # our connections have the zone UTC, which DuckDB 2.0.1 counts as a clock
+                zoned = any("ZONE" in str(each) or "TZ" in str(each) for each in types)
+                if kind == "scalar" and stability != "CONSISTENT" and not zoned:
                     found.append(f"{name} is {stability}")
                 elif kind == "macro":
                     tree = connection.execute(

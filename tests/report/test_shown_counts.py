@@ -10,7 +10,13 @@ import pytest
 import congenial as cg
 from congenial.domain.workload import Workload
 from congenial.releases.file_table import Numbers, every
-from congenial.report.shown_counts import NodeLabels, QueryLabels, ShownCounts, level_facts
+from congenial.report.shown_counts import (
+    NodeLabels,
+    QueryLabels,
+    ShownCounts,
+    level_facts,
+    searched,
+)
 from support.city import make_city
 from support.cross_tables import plan_of, random_rows, write_rows
 
@@ -94,3 +100,10 @@ def test_cells_of_a_table_are_below_the_total_of_their_place(tmp_path):
         assert label.name == "/".join(label.path[label.start :])
         place = paths[v][-2 if "=" in paths[v][-1] else -1]
         assert labels.place(paths[v], int(found.domain.level[v])) == place.lower()
+
+
+@pytest.mark.parametrize(
+    ("name", "found"), [("Do\u00f1a Ana", "dona ana"), ("\u00c9LAN", "elan"), ("A_1", "a_1")]
+)
+def test_names_are_searched_for_without_accents(name, found):
+    assert searched(name) == searched(found) == found

@@ -83,6 +83,8 @@ def test_every_count_is_on_the_page_or_in_one_script(place, monkeypatch):
         part = json.loads(re.fullmatch(rf"congenial\({number},(.*)\);\n", text)[1])
         places = [place_of(*each) for each in zip(part["path"], part["name"], strict=True)]
         assert places[0] == found["more"]["first"][number]
+        assert [name for name, times in part["place"] for _ in range(times)] == places
+        assert len(part["place"]) == len({*places})
         both = zip(part["path"], part["name"], strict=True)
         paths = [f"{path} / {name}" if path else name for path, name in both]
         seen |= dict(zip(paths, counts_of(part), strict=True))

@@ -12,8 +12,8 @@
   const level = at("level"), search = at("search"), need = at("need");
   const heads = Array.from(document.querySelectorAll("#table thead button"));
   const texts = [];
-  // scripts that were asked for, and the paths of counts that came with them
-  const asked = new Set(), paths = new Map();
+  // scripts that were asked for, and the paths and the places of counts that came with them
+  const asked = new Set(), paths = new Map(), places = new Map();
   let missing = false, cut = false, shown = [], page = 0, key = "value", down = true, span = [0, 1];
 
   // A script of the page's own making is allowed to load, from a disk too.
@@ -26,7 +26,14 @@
     document.head.append(made);
   }
 
+  // What is searched for and what it is compared with: in lower case, without accents.
+  const plain = (words) => words.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+
   window.congenial = (part, found) => {
+    let row = data.name.length;
+    for (const [place, times] of found.place) {
+      for (let i = 0; i < times; i += 1, row += 1) places.set(row, place);
+    }
     found.name.forEach((name, i) => {
       paths.set(data.name.length, found.path[i]);
       data.parent.push(-1);
@@ -63,8 +70,15 @@
   }
 
   function text(row) {
-    if (texts[row] === undefined) texts[row] = (path(row) + " / " + data.name[row]).toLowerCase();
+    if (texts[row] === undefined) texts[row] = plain(path(row) + " / " + data.name[row]);
     return texts[row];
+  }
+
+  // Counts that came with scripts are found by the beginning of their place's name alone. So what is
+  // found does not depend on what was searched for before.
+  function fitting(row, sought) {
+    if (row >= listed) return places.get(row).startsWith(sought);
+    return text(row).includes(sought) || text(row).includes(sought.replace(/ ?\/ ?/g, " / "));
   }
 
   // how far the true count may be away, upwards or downwards
@@ -102,12 +116,12 @@
   const high = (row) => (data.upper[row] === null ? data.value[row] : data.upper[row]);
 
   function choose() {
-    const wanted = level.value, sought = search.value.trim().toLowerCase();
+    const wanted = level.value, sought = plain(search.value.trim().replace(/\s+/g, " "));
     find(sought);
     shown = [];
     for (let row = 0; row < data.value.length; row += 1) {
       if (wanted !== "all" && data.level[row] !== Number(wanted)) continue;
-      if (sought !== "" && !text(row).includes(sought)) continue;
+      if (sought === "" ? row >= listed : !fitting(row, sought)) continue;
       shown.push(row);
     }
     span = [0, 1];

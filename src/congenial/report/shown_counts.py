@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,7 +38,15 @@ class Labels(Protocol):
         """Yield the label of each of some counts."""
 
     def place(self, path: Path, level: int) -> str:
-        """Return the name by which a count is searched for, in lower case."""
+        """Return the name by which a count is searched for, as `searched` has it."""
+
+
+def searched(text: str) -> str:
+    """Return a text as the page's search takes it: in lower case, without accents."""
+    if text.isascii():
+        return text.lower()
+    parts = unicodedata.normalize("NFD", text)
+    return "".join(c for c in parts if not unicodedata.category(c).startswith("M")).lower()
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,8 @@ class NodeLabels:
             yield Label(tuple(path[: level + 1]), level)
 
     def place(self, path: Path, level: int) -> str:
-        """Return the name by which a count is searched for, in lower case."""
-        return path[self.called[level]].lower()
+        """Return the name by which a count is searched for, as `searched` has it."""
+        return searched(path[self.called[level]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +93,8 @@ class QueryLabels:
         return {paths[v] for block in totals for v in range(block.start, block.stop)}
 
     def place(self, path: Path, level: int) -> str:
-        """Return the name by which a count is searched for, in lower case."""
-        return path[-2 if self.domain.blocks[level].margin else -1].lower()
+        """Return the name by which a count is searched for, as `searched` has it."""
+        return searched(path[-2 if self.domain.blocks[level].margin else -1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 import numpy as np
@@ -34,7 +34,7 @@ _ORDER = "utf-16-be"
 class SideFiles:
     """The files beside a page."""
 
-    first: tuple[str, ...]  # The first place in each file, in lower case; ascending.
+    first: tuple[str, ...]  # The first place in each file, as `searched`; ascending.
     counts: int
 
 
@@ -64,28 +64,36 @@ def depths_of(nodes: Sequence[int]) -> Depths:
 
 def side_files(pieces: Iterable[ShownCounts], labels: Labels, folder: Path) -> SideFiles:
     """Write the scripts of some counts to a folder; memory holds one piece of them at a time."""
-    runs = []
+    sorted_runs = []
     for number, piece in enumerate(pieces):
-        runs.append(folder / f"{number}.sorted")
-        with runs[-1].open("w", encoding="utf-8", newline="\n") as file:
+        sorted_runs.append(folder / f"{number}.sorted")
+        with sorted_runs[-1].open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(sorted(_lines(piece, labels)))
     found, first = 0, list[str]()
     with ExitStack() as stack:
-        files = (stack.enter_context(run.open(encoding="utf-8", newline="\n")) for run in runs)
+        files = (
+            stack.enter_context(run.open(encoding="utf-8", newline="\n")) for run in sorted_runs
+        )
         lines = heapq.merge(*files)
         while part := [line[:-1].split("\t") for line in islice(lines, EACH)]:
             place, _, *columns = zip(*part, strict=True)
-            body = ",".join(map(_column, _COLUMNS, columns))
+            runs = [[_text_of(each), len([*same])] for each, same in groupby(place)]
+            body = ",".join((f'"place":{in_script(runs)}', *map(_column, _COLUMNS, columns)))
             script = folder / f"{len(first)}.js"
             script.write_text(f"congenial({len(first)},{{{body}}});\n", encoding="utf-8")
-            first.append(bytes.fromhex(place[0]).decode(_ORDER))
+            first.append(_text_of(place[0]))
             found += len(part)
-    for run in runs:
+    for run in sorted_runs:
         run.unlink()
     return SideFiles(tuple(first), found)
 
 
 _COLUMNS = ("name", "path", "level", "value", "lower", "upper", "exact", "measured")
+
+
+def _text_of(place: str) -> str:
+    """Return the place that a sorted line begins with."""
+    return bytes.fromhex(place).decode(_ORDER)
 
 
 def _column(name: str, cells: Sequence[str]) -> str:
