@@ -312,7 +312,7 @@ def _counts(explanation: Explanation) -> Iterator[str]:
             "release, give a path that starts from the plan's directory."
         )
         yield ""
-    yield f"{explanation.nodes} counts will be released, of {len(plan.level_names)} levels:"
+    yield f"{explanation.nodes:,} counts will be released, of {len(plan.level_names)} levels:"
     yield ""
     yield from _table(explanation)
     remarks = [

@@ -187,8 +187,8 @@ def _expected(counts: PageCounts) -> str:
     if isinstance(errors, NotSimulated):
         return f"Expected errors are not known, as no release could be simulated: {errors.why}."
     return (
-        f"Expected errors are means over {many(errors.draws, 'simulated release')} that start from "
-        "the released counts as if they were the true counts. No confidential count was used."
+        f"Expected errors are means over {many(errors.draws, 'simulated release')}. A simulation "
+        "takes the released counts as if they were the true ones. No confidential count was used."
     )
 
 

@@ -133,7 +133,7 @@ def _summary(made: ReleaseResult) -> list[str]:
     both = "measurements" in certificate.published
     measured = " measurements.csv, measurements.parquet" if both else ""
     lines += [
-        f"Released {made.nodes} counts to {made.directory}: release.csv, release.parquet"
+        f"Released {made.nodes:,} counts to {made.directory}: release.csv, release.parquet"
         f"{',' * both}{measured} and certificate.json.",
         certificate.sentence,
     ]
