@@ -47,7 +47,7 @@ demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 census:  ## Release sex by 23 ages for all counties of the United States, and check it.
 	@$(call EXAMPLE,census,build_counties)
 
-washington:  ## Release people and homes of all census blocks of Washington (6.6 million counts; half an hour, 8 GB), and check it.
+washington:  ## Release people and homes of all census blocks of Washington (6.6 million counts, which takes long), and check it.
 	@$(call EXAMPLE,washington,build_blocks)
 
 extras:  ## Add to .venv what figures, models, the examples and the tests need.
