@@ -214,7 +214,8 @@ def _check_apart(plan: Plan, base: Path, frames: Mapping[str, object | None]) ->
             if rows & others and same:
                 raise DataError(
                     f"tables.{name}.rows are those of tables.{other}, so that a record would count "
-                    f"in both; name other rows, or count these margins in {other} too."
+                    f"in both; name other rows (in a database, with their schema), or count these "
+                    f"margins in {other} too."
                 )
         seen.append((name, rows, table))
 

@@ -84,7 +84,7 @@ def _hint(certificate: Certificate, counts: PageCounts) -> str:
         return ""
     levels, where = certificate.domain.levels, counts.depths
     beside, left = levels[where.listed + 1 : where.beside + 1], levels[where.beside + 1 :]
-    text = "All counts are in release.csv and release.parquet, of the release."
+    text = "All counts are in release.csv and release.parquet of the release."
     if beside:
         names = joined([level.name for level in beside])
         text = (

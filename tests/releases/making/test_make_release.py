@@ -340,7 +340,8 @@ def test_a_failure_after_the_debit_says_that_it_stays(tmp_path, monkeypatch, sta
         assert not notes
         assert not spent
     else:
-        assert [str(amount) in note for amount, note in zip(spent, notes, strict=True)] == [True]
+        (amount,), (note,) = spent, notes
+        assert str(amount) in note.lower()
         assert "another try is debited again" in notes[0]
 
 

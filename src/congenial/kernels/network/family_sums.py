@@ -182,7 +182,7 @@ def match_leaves(number, families, size, owners, grid):
 
 @njit(inner=True)
 def _log_of(own, a, b, side, k, cut, most):
-    """Return the k-th entry outside own[a:b] on one side, `most` after `cut` of them."""
+    """Return the k-th log outside own[a:b] on one side, `most` after `cut` of them."""
     if k == cut:
         return most
     return own[a - 1 - k] if side == 0 else own[b + k]

@@ -262,7 +262,7 @@ class _Debited:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is not None and self.made is not None:
             error.add_note(
-                f"There is no release, but {self.made.cost} stay debited from the budget of "
+                f"{str(self.made.cost).capitalize()} stay debited from the budget of "
                 f"{self.made.label!r}, and another try is debited again."
             )
 
