@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from congenial.kernels.network import equal_families as equality
 from congenial.kernels.network import consing, sharing
 from congenial.kernels.numerics import elementwise, laws
 from congenial.kernels.numerics.trees import compact, read_only
@@ -215,13 +216,23 @@ def composable(unary: Unary) -> npt.NDArray[np.int8]:
 
 
 def alike(columns: tuple[npt.NDArray[Any], ...]) -> tuple[Indices, npt.NDArray[np.intp]]:
-    """Number the rows of columns, equal ones alike; return the numbers and one row for each."""
-    order = np.lexsort(columns)
-    fresh = np.zeros(order.size, dtype=np.bool_)
-    fresh[:1] = True
-    for column in columns:
-        ordered = column[order]
-        fresh[1:] |= ordered[1:] != ordered[:-1]
-    number = np.empty(order.size, dtype=np.int32)
-    number[order] = np.cumsum(fresh) - 1
-    return number, order[fresh]
+    """Number the rows of columns, equal ones alike; return the numbers and one row for each.
+
+    The numbers follow the order of rows, sorted by the last column first.
+    """
+    n = columns[0].size
+    some = [column for column in columns if n and column.min() != column.max()]
+    rows, none = np.empty((n, len(some)), dtype=np.int64), np.empty(0, dtype=np.int64)
+    for i, column in enumerate(some):
+        if column.dtype.kind == "f":  # 0.0 is equal to -0.0
+            np.add(column, 0.0, out=rows.view(np.float64)[:, i])
+        else:
+            rows[:, i] = column
+    first, seen = np.empty(n, dtype=np.int64), np.full(1 << (2 * n).bit_length(), -1)
+    lists = np.zeros(n + 1, dtype=np.int64), (none, none)
+    equality.first_equal(np.arange(n), rows, *lists, seen, first)
+    distinct = np.flatnonzero(first == np.arange(n))
+    listed = distinct[np.lexsort([column[distinct] for column in columns])]
+    number = np.empty(n, dtype=np.int32)
+    number[listed] = np.arange(listed.size)
+    return number[first], listed

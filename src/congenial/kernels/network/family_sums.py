@@ -18,7 +18,7 @@ import numpy as np
 from congenial.kernels.network.weights import exponent, fill_unary
 from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.convolution import convolve_closely
+from congenial.kernels.numerics.convolution import convolve_plainly
 from congenial.kernels.numerics.doubled import doubled_exp, two_product
 from congenial.kernels.numerics.laws import GEOMETRIC_SUM, LAPLACE
 
@@ -46,56 +46,30 @@ _WHOLE_LAW = 400.0
 # Most steps of a tilt, and the squared distance from the wanted mean at which they stop, in
 # variances.
 _STEPS, _CLOSE = 50, 0.01
-# Units of rounding of an entry of a lift's table, of a compensated sum (`convolution`), of a
-# negative binomial weight (`weights`), and of a table's entry beside its sum.
+# Units of rounding of an entry of a lift's table, of a sum (`convolution`), of a negative binomial
+# weight (`weights`), and of a table's entry beside its sum. A sum adds one unit for as many terms.
 _LIFT, _SUM, _NEGATIVE_BINOMIAL, ENTRY = 4.0, 4.0 + 2.0**-8, 2.0, 12.0
+_TERMS = 8.0
 _UNIT = 2.0**-53
-
-
-@njit(inner=True)
-def log_lifts(gap, inverse, tilt):
-    """Return the log of the summed weights of a lift, times exp(tilt * gap) at its top."""
-    rate = -(tilt + inverse)
-    most = -elementary.expm1(-2.0 * inverse)
-    if rate < 0.0:
-        body = elementary.expm1(gap * rate) / elementary.expm1(rate)
-        return tilt * gap + elementary.log(most * body + elementary.exp(gap * rate))
-    body = float(gap)
-    if rate > 0.0:
-        body = elementary.exp(-rate) * elementary.expm1(-gap * rate) / elementary.expm1(-rate)
-    return -inverse * gap + elementary.log(most * body + 1.0)
 
 
 @njit(inner=True)
 def _cumulant(gaps, counts, begin, stop, size, inverse, tilt):
     """Return the log of the summed weights of a family's sum above its least value."""
     out = -size * elementary.log(-elementary.expm1(tilt - inverse))
+    rate = -(tilt + inverse)
+    most, near, away = -elementary.expm1(-2.0 * inverse), -elementary.expm1(-abs(rate)), abs(rate)
     for i in range(begin, stop):
-        out += counts[i] * log_lifts(gaps[i], inverse, tilt)
+        # times exp(tilt * gap) at the top of a lift, or 1 at its bottom
+        gap = float(gaps[i])
+        whole = -elementary.expm1(-away * gap)
+        body = whole / near if away > 0.0 else gap
+        if rate > 0.0:
+            log = elementary.log1p(most * (1.0 - near) * body) - inverse * gap
+        else:
+            log = elementary.log(most * body + (1.0 - whole)) + tilt * gap
+        out += counts[i] * log
     return out
-
-
-@njit(inner=True)
-def _lift_moments(gap, inverse, tilt):
-    """Return mean and variance of a lift: 0, or a geometric law that is cut off, on 1 .. gap."""
-    rate, c = tilt + inverse, float(gap)
-    away = abs(rate)
-    most, far = -elementary.expm1(-2.0 * inverse), elementary.exp(-away * c)
-    if away * c < _EVEN:
-        body, mean, variance = c, 0.5 * (c + 1.0), (c * c - 1.0) / 12.0
-    else:
-        near, whole = -elementary.expm1(-away), -elementary.expm1(-away * c)
-        body = whole / near
-        mean = 1.0 / near - c * far / whole
-        variance = (1.0 - near) / (near * near) - c * c * far / (whole * whole)
-    # these count from the likelier end, which is c for a positive rate
-    if rate >= 0.0:
-        share = most * body / (most * body + far)
-        mean = c + 1.0 - mean
-    else:
-        share = most * body * (1.0 - -elementary.expm1(rate))
-        share /= share + 1.0
-    return share * mean, share * (variance + (1.0 - share) * mean * mean)
 
 
 @njit(inner=True)
@@ -106,11 +80,30 @@ def moments_of_family(gaps, counts, begin, stop, size, inverse, tilt):
         return np.nan, np.nan
     mean = size * (1.0 - room) / room
     variance = mean / room
+    rate = tilt + inverse
+    away, most, near = abs(rate), -elementary.expm1(-2.0 * inverse), -elementary.expm1(-abs(rate))
     for i in range(begin, stop):
-        if gaps[i] > 0:
-            found = _lift_moments(gaps[i], inverse, tilt)
-            mean += counts[i] * found[0]
-            variance += counts[i] * found[1]
+        # a lift is 0, or has a geometric law that is cut off, on 1 .. gap, from its likelier end on
+        c = float(gaps[i])
+        if c == 0.0:
+            continue
+        whole = -elementary.expm1(-away * c)
+        far = 1.0 - whole
+        if away * c < _EVEN:
+            body, first, second = c, 0.5 * (c + 1.0), (c * c - 1.0) / 12.0
+        else:
+            body, cut = whole / near, c * far / whole
+            first = 1.0 / near - cut
+            second = (1.0 - near) / (near * near) - cut * c / whole
+        # the likelier end is the top for a positive rate
+        if rate >= 0.0:
+            share = most * body / (most * body + far)
+            first = c + 1.0 - first
+        else:
+            share = most * body * (1.0 - near)
+            share /= share + 1.0
+        mean += counts[i] * share * first
+        variance += counts[i] * share * (second + (1.0 - share) * first * first)
     return mean, max(variance, 1.0)
 
 
@@ -284,10 +277,9 @@ def weigh_all(number, sums, parts, errors, first, ends, laws, tilts, found, tail
 
     A row is periodic. `parts` has where it is read from, where the sum is `first`, and the number
     of entries. For `ends` (rows, 4) see `weigh`. Tables are appended to the first `used` entries of
-    `table`; returns (table, entries in use), a longer copy where needed. `found` (rows, 6) is
-    filled with the place of each table, its first value, its size, the entry of a product of 1, the
-    log by which weights were divided and the share of entries that are mostly a bound, `tails`
-    (rows, 4) as in `weigh`.
+    `table`; returns how many are in use then. `found` (rows, 6) is filled with the place of each
+    table, its first value, its size, the entry of a product of 1, the log by which weights were
+    divided and the share of entries that are mostly a bound, `tails` (rows, 4) as in `weigh`.
     """
     kind, inverse, center, tilt, lo, hi = laws
     begins, sizes = parts
@@ -300,16 +292,12 @@ def weigh_all(number, sums, parts, errors, first, ends, laws, tilts, found, tail
             row[j] = sums[i, begins[i] + j]
         for j in range(before, size):
             row[j] = sums[i, j - before]
-        if table.size < used + size:
-            longer = np.empty(max(used + size, 2 * table.size), dtype=np.int64)
-            longer[:used] = table[:used]
-            table = longer
         law = kind[f], inverse[f], center[f], tilt[f] - tilts[f], lo[f], hi[f]
         out = weigh(row, errors[i], 0.0, ends[i], first[i], size, law, own, table, used, tails[i])
         found[i, 0], found[i, 1], found[i, 2] = used, out[0], out[1]
         found[i, 3], found[i, 4], found[i, 5] = out[3], out[4], out[5]
         used += out[1]
-    return table, used
+    return used
 
 
 @njit(inner=True)
@@ -365,20 +353,17 @@ def fill_directly(
             for _ in range(counts[r]):
                 wide = min(width + last, n)
                 one, other = lifts[side], lifts[1 - side]
-                convolve_closely(one, 0, width, lift, 0, last + 1, 0, other, 0, wide, work)
-                side, width, units = 1 - side, wide, units + _LIFT + _SUM
+                convolve_plainly(one, 0, width, lift, 0, last + 1, 0, other, 0, wide, work)
+                units += _LIFT + _SUM + min(width, last + 1) / _TERMS
+                side, width = 1 - side, wide
         at, one = offset[of[f]], lifts[side]
         if width == 1:
             for y in range(n):
                 sums[y] = one[0] * binomial[at + y]
             units += 1.0 + _NEGATIVE_BINOMIAL
         else:
-            convolve_closely(one, 0, width, binomial, at, n, 0, sums, 0, n, work)
-            units += _SUM + _NEGATIVE_BINOMIAL
-        if table.size < used + n:
-            longer = np.empty(max(used + n, 2 * table.size), dtype=np.int64)
-            longer[:used] = table[:used]
-            table = longer
+            convolve_plainly(one, 0, width, binomial, at, n, 0, sums, 0, n, work)
+            units += _SUM + min(width, n) / _TERMS + _NEGATIVE_BINOMIAL
         # by the family's own tilt, the sum beyond its end has at most exp(-depth) of all
         by, whole = elementary.exp(tilt[f] - base_tilt), 0.0
         for y in range(n - 1, -1, -1):
@@ -392,7 +377,7 @@ def fill_directly(
         found[i, 0], found[i, 1], found[i, 2] = used, first, size
         found[i, 3], found[i, 4], found[i, 5] = scale, log_top, units
         used += size
-    return table, used
+    return used
 
 
 @njit()
@@ -529,10 +514,10 @@ def fill_tilted(table, tilt, out):
 def _mills(x):
     """Return the Mills ratio of a standard normal law at x >= 0, up to 1e-5 of it."""
     if x > _FAR:
-        out = x
+        out, last = x, 1.0
         for k in range(_FRACTIONS, 0, -1):
-            out = x + k / out
-        return 1.0 / out
+            out, last = x * out + k * last, out
+        return last / out
     # Abramowitz and Stegun (1964), 7.1.26
     t = 1.0 / (1.0 + 0.3275911 * x * math.sqrt(0.5))
     poly = 1.421413741 + t * (-1.453152027 + t * 1.061405429)
@@ -548,7 +533,7 @@ def _above_zero(ratio):
     if ratio < -_FARTHEST:
         square = ratio * ratio
         return -1.0 / ratio, -(1.0 - 2.0 / square) / ratio, (1.0 - 6.0 / square) / square
-    share = _mills(abs(ratio))
+    share = _mills(min(abs(ratio), _FARTHEST))
     if ratio > 0.0:
         share = (
             math.sqrt(2.0 * math.pi) * elementary.exp(0.5 * min(ratio * ratio, _WHOLE_LAW)) - share

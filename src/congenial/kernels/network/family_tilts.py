@@ -57,12 +57,10 @@ def _pass_up(order, tree, leaves, weights, owners, moments, of_sums, stale):
     mean, variance, missed, spread = moments
     theta, own_mean, own_variance, _, _, _ = of_sums
     for f in order:
-        for i in range(begins[f], begins[f + 1]):
-            d = child[members[i]]
-            if d >= 0 and stale[d]:
-                stale[f] = True
         if not stale[f]:
             continue
+        if over[f] >= 0:
+            stale[over[f]] = True
         if of_leaves[f]:
             law = leaves.gaps, leaves.counts, leaves.begins[f], leaves.begins[f + 1], size[f]
             found = moments_of_family(*law, leaves.inverse[f], theta[f])

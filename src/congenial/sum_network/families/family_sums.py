@@ -376,9 +376,8 @@ class _Filling:
             found, tails = np.empty((of.size, 6)), np.empty((of.size, 4))
             args = of, self.law, self.binomials, self.owners, tilt, self.placed, _DEPTH
             made = self.tables
-            made.table, made.used = kernels.fill_directly(
-                *args, found, tails, made.table, made.used
-            )
+            made.reserve(int(self.placed[of, 1].sum()) + of.size)
+            made.used = kernels.fill_directly(*args, found, tails, made.table, made.used)
             self.unfit[of] = found[:, 2] == 0.0
             self._hold(of, found, tails, tilt, found[:, 5], 0.0)
             if made.used > _ROOM:
@@ -534,8 +533,11 @@ class _Filling:
         periods = _periods(np.maximum(high - low, longest)).astype(np.int64)
         if periods.max() > _LONGEST:
             return False
+        # families with the same tilt may share spectra of members
+        order = np.argsort(self.theta[number], kind="stable")
         for n in np.unique(periods).tolist():
-            for of in _batches(np.flatnonzero(periods == n), rows.begins, max(1, _AT_ONCE // n)):
+            same = order[periods[order] == n]
+            for of in _batches(same, rows.begins, max(1, _AT_ONCE // n)):
                 spectra, sizes = self._spectra(of, n, rows, tilt, longest)
                 # factors are at most 1, so errors of a product are those of its factors
                 errors = members[of] * (_stages(n) + member_sums.PRODUCT) + member_sums.TINY
@@ -610,7 +612,8 @@ class _Filling:
         found, tails = np.empty((number.size, 6)), np.empty((number.size, 4))
         args = number, sums, part, error, first, ends, self.owners, self.theta, found, tails
         made = self.tables
-        made.table, made.used = kernels.weigh_all(*args, made.table, made.used)
+        made.reserve(int(part[1].sum()))
+        made.used = kernels.weigh_all(*args, made.table, made.used)
         # draws of sums that are mostly bounds would be rejected
         self.unfit[number] = unfit = (found[:, 2] == 0.0) | (found[:, 5] > _FAINT)
         self._hold(number, found, tails, self.theta[number], 0.0, error)

@@ -8,8 +8,9 @@ from congenial.kernels.network import family_draws
 from congenial.sum_network.families.family_records import Doubt, TablesOfOwners
 from congenial.types import FloatArray, Indices, IntArray
 
-# Entries and tables for which there is room at first; untouched pages take no memory.
-_ENTRIES, _TABLES = 1 << 24, 1 << 10
+# Tables for which there is room at first, and entries for each variable, which is seldom more than
+# what is used. Pages that are not used take no memory.
+_TABLES, _ENTRIES = 1 << 10, 12
 _TAILS, _DOUBTS = 4, len(Doubt._fields)
 
 
@@ -21,7 +22,7 @@ class GrowingTables:
 
     def __init__(self, variables: int) -> None:
         self.of: Indices = np.full(variables, -1, dtype=np.int32)
-        self.table, self.used, self._count = np.empty(_ENTRIES, dtype=np.int64), 0, 0
+        self.table, self.used, self._count = np.empty(_ENTRIES * variables, dtype=np.int64), 0, 0
         self._places = np.zeros((3, _TABLES), dtype=np.int64)
         self._bounds = np.zeros((_TAILS + _DOUBTS, _TABLES))
 
@@ -57,14 +58,21 @@ class GrowingTables:
 
     def append(self, table: IntArray) -> int:
         """Append entries, and return where they begin."""
-        begin, end = self.used, self.used + table.size
+        self.reserve(table.size)
+        begin, self.used = self.used, self.used + table.size
+        self.table[begin : self.used] = table
+        return begin
+
+    def reserve(self, entries: int) -> None:
+        """Make room for further entries.
+
+        Compiled loops do not: numpy asks for large pages, so that each is fetched 500 times less.
+        """
+        end = self.used + entries
         if end > self.table.size:
             longer = np.empty(max(end, 2 * self.table.size), dtype=np.int64)
-            longer[:begin] = self.table[:begin]
+            longer[: self.used] = self.entries
             self.table = longer
-        self.table[begin:end] = table
-        self.used = end
-        return begin
 
     def add(
         self, variables: IntArray, *, places: FloatArray, tails: FloatArray, doubt: Doubt
