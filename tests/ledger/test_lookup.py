@@ -29,7 +29,7 @@ def test_a_debit_is_found_with_its_amount_and_state(tmp_path):
     assert passed
     assert before != after
     assert after.endswith("lists the entry as spent")
-    assert look_up(path, "nosuch", **told) == (False, f"the ledger {path} has no entry nosuch")
+    assert look_up(path, "nosuch", **told) == (False, f"the ledger {path.name} has no entry nosuch")
     passed, text = look_up(path, made.entry, **(told | {"epsilon": "1.4"}))
     assert not passed
     assert "epsilon 1.5" in text

@@ -109,7 +109,7 @@ FAULTS = {
     ),
     "a share of an unknown query": (
         text_of(privacy='neighbours = "substitute"\nepsilon = 1.0\nsplit = { "area: se" = 1.0 }'),
-        "privacy.split.area: se names no level",
+        "privacy.split.area: se names no query",
     ),
     "shares above one": (
         text_of(

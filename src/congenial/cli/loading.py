@@ -39,16 +39,20 @@ def load(plan: Path, *, rows: bool) -> Plan:
     return read
 
 
-def compile_once(method: str, *, quiet: bool) -> None:
+def compile_once(method: str, *, crossing: bool = False, quiet: bool) -> None:
     """Compile all kernels if this machine has not done so yet, and say so.
 
-    If they cannot be cached, each is compiled when it is first called.
+    `crossing` says whether margins of a table cross. If kernels cannot be cached, each is compiled
+    when it is first called.
     """
     with uninterrupted():
         from congenial.cli.compiled import cache_directory, compile_kernels, is_missing
     known: tuple[Method, ...] = ("conditioning", "posterior")
-    own: Method = next((each for each in known if each == method), "imaging")
-    if not is_missing(own):
+    own: list[Method] = [next((each for each in known if each == method), "imaging")]
+    if crossing:
+        own.append("tables")
+    missing = [each for each in own if is_missing(each)]
+    if not missing:
         return
     kept = cache_directory() is not None
     if not quiet:
@@ -56,7 +60,8 @@ def compile_once(method: str, *, quiet: bool) -> None:
     if kept:
         with progress(quiet=quiet) as notify:
             notify("compiling kernels")
-            compile_kernels(own)
+            for each in missing:
+                compile_kernels(each)
 
 
 @contextmanager

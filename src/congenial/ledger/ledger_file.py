@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -145,8 +146,9 @@ def _check_place(path: Path) -> None:
         raise LedgerError(
             f"the ledger {path} is not a file; give the path of one."
             if there
-            else f"there is no ledger {str(path)!r}; make it with 'congenial ledger init', or "
-            "correct privacy.ledger, which starts from the plan's directory."
+            else f"there is no ledger {str(path)!r}; make it with 'congenial ledger init "
+            f"{shlex.quote(str(path))} --epsilon TOTAL', or give another path (that of "
+            "privacy.ledger starts from the plan's directory)."
         )
     if found.st_nlink > 1:
         # SQLite's journal is beside one name; a process that opens another name does not see it

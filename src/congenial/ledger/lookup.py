@@ -29,7 +29,7 @@ def beside(directory: str | Path, name: str | None) -> Path | None:
 def look_up(
     path: str | Path | None, entry: str, *, epsilon: str, delta: str, neighbours: str, made: str
 ) -> tuple[bool, str]:
-    """Look for a debit in a ledger, which is not changed.
+    """Look for a debit in a ledger, which is not changed, and name it without its directory.
 
     `made` is the time in the release's certificate, which comes after the debit. An entry that was
     never marked as spent passes, because it counts all the same; so does a search without a ledger.
@@ -39,16 +39,17 @@ def look_up(
     try:
         ledger = read_ledger(path, neighbours=neighbours)
     except LedgerError as error:
-        return False, str(error).rstrip(".")
+        return False, str(error).replace(str(path), Path(path).name).rstrip(".")
+    ledger_file = f"the ledger {Path(path).name}"
     found = {e.entry: e for account in ledger.accounts for e in account.entries}.get(entry)
     if found is None:
-        return False, f"the ledger {path} has no entry {entry}"
+        return False, f"{ledger_file} has no entry {entry}"
     if (found.cost.epsilon_text, found.cost.delta_text) != (epsilon, delta):
-        return False, f"the ledger {path} holds {found.cost} for entry {entry}"
+        return False, f"{ledger_file} holds {found.cost} for entry {entry}"
     if not _follows(made, found.made):
-        return False, f"the ledger {path} has the debit at {found.made}, and the release at {made}"
+        return False, f"{ledger_file} has the debit at {found.made}, and the release at {made}"
     state = found.state if found.state == SPENT else UNFINISHED
-    return True, f"the ledger {path} lists the entry as {state}"
+    return True, f"{ledger_file} lists the entry as {state}"
 
 
 def _follows(made: str, debited: str) -> bool:

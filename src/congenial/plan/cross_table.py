@@ -6,10 +6,10 @@ name queries wherever other plans name levels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from math import prod
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import msgspec
 from msgspec import Meta
@@ -18,7 +18,7 @@ from congenial.domain.table import UNNAMED, Margin, Table
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, CongenialError, PlanError
-from congenial.plan.fields import Section, refuse, refuse_level
+from congenial.plan.fields import Section, refuse
 from congenial.plan.sections import Data
 from congenial.wording import nearest, one_of, reason_of, show
 
@@ -184,6 +184,18 @@ def named(table: Table) -> str:
 
 
 Side = tuple[str, dict[str, str]]
+
+
+def refuse_level(key: str, level: str, levels: Collection[str]) -> NoReturn:
+    """Refuse a key that names a level that is not there, or a query of tables."""
+    what = "query" if any(COLON in name for name in levels) else "level"
+    refuse(key, f"names no {what}", f"give {one_of(levels)}{meant(level, levels)}")
+
+
+def meant(name: str, levels: Collection[str]) -> str:
+    """Suggest the level or query that was meant (`nearest`); a bare level means its total."""
+    total = f"{name}{COLON}{TOTAL}"
+    return f" (did you mean {total!r}?)" if total in levels else nearest(name, levels)
 
 
 def comparison(text: str) -> tuple[Side, Side]:

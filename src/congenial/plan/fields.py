@@ -26,11 +26,6 @@ def refuse(key: str, problem: str, remedy: str) -> NoReturn:
     raise PlanError(f"{key} {problem}; {remedy}.") from None
 
 
-def refuse_level(key: str, level: str, levels: Iterable[str]) -> NoReturn:
-    """Refuse a key that names a level that is not there."""
-    refuse(key, "names no level", f"give {one_of(levels)}{nearest(level, levels)}")
-
-
 def check_once(
     key: str, entries: Iterable[str], remedy: str = "name it once", same: Callable[[str], str] = str
 ) -> None:

@@ -30,10 +30,12 @@ from congenial.plan.cross_table import (
     NamedTable,
     check_comparison,
     crossing,
+    meant,
     query_names,
+    refuse_level,
     values_of,
 )
-from congenial.plan.fields import Section, fit, refuse, refuse_level
+from congenial.plan.fields import Section, fit, refuse
 from congenial.plan.public_files import with_files
 from congenial.plan.sections import (
     MEASUREMENTS,
@@ -368,10 +370,13 @@ def _entry(workload: Workload, key: str, entry: str, plan: Plan) -> int:
         return workload.find(values_of(what), at, table)
     except ArgumentError as error:
         names = plan.level_names
+        # an entry without a place, or with a level in its stead, is a misspelt query
+        reason = reason_of(error).split(";")[0].rstrip(".")
+        known = f" ({reason})" if at and at not in plan.place_names else ""
         refuse(
             key,
-            f"names {entry!r}, which is neither a query nor one of its counts ({reason_of(error)})",
-            f"give {one_of(names)}, or a count such as 'PLACE: {TOTAL}'{nearest(entry, names)}",
+            f"names {entry!r}, which is neither a query nor one of its counts{known}",
+            f"give {one_of(names)}, or a count such as 'PLACE: {TOTAL}'{meant(entry, names)}",
         )
 
 

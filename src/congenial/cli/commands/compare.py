@@ -92,7 +92,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     if options["counts"] is not None:
         find_counts(options["counts"])
     for method in ("conditioning", "imaging"):
-        compile_once(method, quiet=False)
+        compile_once(method, crossing=read.crossing, quiet=False)
     with progress() as notify:
         found = compare(
             read,

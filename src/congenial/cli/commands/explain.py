@@ -29,7 +29,7 @@ def command(plan: Path, total: int | None, counts: Path | None) -> Answer:
     for method in dict.fromkeys(
         (read.method.name, best_method(bounded=read.invariants.bounded).name)
     ):
-        compile_once(method, quiet=False)
+        compile_once(method, crossing=read.crossing, quiet=False)
     with uninterrupted():
         from congenial.accounting.amounts import amount_of
         from congenial.preview.explanation import as_text, explain

@@ -63,7 +63,7 @@ def command(
     if on is not None and parts is None:
         raise click.UsageError("--on says who works on the parts of a release; give --parts LEVEL.")
     read = load(plan, rows=True)
-    compile_once(read.method.name, quiet=quiet)
+    compile_once(read.method.name, crossing=read.crossing, quiet=quiet)
     with uninterrupted():
         from congenial.releases.making.make_release import release
     with session_of(on) as session, progress(quiet=quiet) as notify:
