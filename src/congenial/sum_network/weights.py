@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial.kernels.network import equal_families as equality
 from congenial.kernels.network import consing, sharing
+from congenial.kernels.network import equal_families as equality
 from congenial.kernels.numerics import elementwise, laws
 from congenial.kernels.numerics.trees import compact, read_only
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
