@@ -111,6 +111,13 @@ def test_different_relations_do_not_compose():
         compose([stated(), group_privacy(stated(), 3)])
 
 
+@pytest.mark.parametrize("wrong", [stated(), [1], [stated(), None], (), "two"])
+def test_what_is_no_list_of_guarantees_is_refused(wrong):
+    for joined in (compose, compose_parallel):
+        with pytest.raises(ArgumentError, match="give"):
+            joined(wrong)
+
+
 def test_disjoint_parts_cost_the_largest_and_twice_that_when_substituted():
     parts = [stated(2.0), stated(0.5), stated(4.0)]
     assert compose_parallel(parts).epsilon == pytest.approx(2.0)

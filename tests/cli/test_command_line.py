@@ -356,6 +356,9 @@ def test_first_compilation_is_announced(tmp_path, monkeypatch, capsys):
     loading.compile_once("imaging", quiet=False)
     assert "Compiling" in capsys.readouterr().err
     assert done == ["conditioning", "imaging"]
+    loading.compile_once("topdown", crossing=True, quiet=False)
+    assert capsys.readouterr().err.count("Compiling") == 1
+    assert done[2:] == ["imaging", "tables"]
     for name, _ in (*compiled.SHARES[0], *compiled.SHARES[1]):
         (tmp_path / f"{compiled.in_cache(name)}-1.{this_python}.nbi").touch()
     loading.compile_once("conditioning", quiet=False)

@@ -246,6 +246,19 @@ def test_the_interval_of_a_sum_is_that_of_a_plan_that_asks_for_it(tmp_path, part
     assert plain.interval_of_sum(["Arden/1", "Brook"]) == (stated.lower, stated.upper)
     at = [plain.tree.find("Arden/1"), plain.tree.find("Brook")]
     assert plain.interval_of_sum(at) == (stated.lower, stated.upper)
+    for twice in (["Arden/1", "Brook", "Brook"], [*at, "Brook"], [*at, at[0]], np.array(at * 2)):
+        assert plain.interval_of_sum(twice) == (stated.lower, stated.upper)
+    # a text would be read letter by letter, and a number be rounded
+    for wrong, fault in (
+        ("12", "nodes is '12'; give a list"),
+        (12, "nodes is 12"),
+        ([1.5], "node is 1.5"),
+        ([True], "node is true"),
+    ):
+        with pytest.raises(cg.errors.ArgumentError, match=fault):
+            plain.interval_of_sum(wrong)
+        with pytest.raises(cg.errors.ArgumentError, match=fault.replace("true", "True")):
+            plain.posterior("flat").interval_of_sum(wrong)
     with pytest.raises(cg.errors.ArgumentError, match="no node"):
         plain.interval_of_sum([])
     with pytest.raises(cg.errors.ArgumentError, match="out of range"):

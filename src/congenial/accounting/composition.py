@@ -21,9 +21,10 @@ _ALL = "all datasets"
 def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Guarantee of several releases from the same rows, drawn independently.
 
-    Epsilons and deltas add up. If every release has a zCDP parameter, or is pure and exact, these
-    parameters add up instead and are stated at delta 1e-6, if that gives the smaller epsilon. If
-    one parameter holds at integer orders only, so does the sum.
+    Epsilons and deltas add up. If some releases have a zCDP parameter and all others are pure and
+    exact, these parameters add up instead and are stated at delta 1e-6, if that gives the smaller
+    epsilon. If one parameter holds at integer orders only, so does the sum. Releases that are all
+    pure stay pure: delta is 0.
 
     Parameters
     ----------
@@ -228,6 +229,8 @@ def _series(epsilon: float, count: int) -> float:
 
 
 def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
+    if isinstance(guarantees, Guarantee) or not all(isinstance(g, Guarantee) for g in guarantees):
+        raise ArgumentError("something else than a list of guarantees was given; give such a list.")
     if not guarantees:
         raise ArgumentError("no guarantee was given to compose; give at least one.")
     first = guarantees[0]

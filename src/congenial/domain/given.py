@@ -23,6 +23,15 @@ def as_array(what: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
         raise ArgumentError(f"{what} have rows of different lengths; give one array.") from None
 
 
+def several(nodes: Sequence[int | str]) -> Sequence[int | str]:
+    """Return the nodes that an argument lists, one at least; a text alone is no list."""
+    if isinstance(nodes, str | bytes) or not isinstance(nodes, Sequence | np.ndarray):
+        raise ArgumentError(f"nodes is {show(nodes)}; give a list of nodes.")
+    if not len(nodes):
+        raise ArgumentError("no node is named; give at least one.")
+    return nodes
+
+
 def limits(call: str, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Return bounds as arrays of float64; `call` is the function that was given them."""
     sides = []

@@ -107,6 +107,7 @@ def error_margin_of_sum(
     Parameters
     ----------
     nodes : sequence of int or str
+        A node given twice counts once.
     mechanism, alpha, size, rng
         As for `error_margins`. With more simulated releases, the margin varies less.
 
@@ -136,9 +137,8 @@ def error_margins_of_sums(
 ) -> list[int]:
     """Return `error_margin_of_sum` for each of several sums, from one simulation."""
     _check_data_free(mechanism)
-    found = [find_nodes(mechanism.mechanism, mechanism.resolved, nodes) for nodes in sums]
-    if not all(found):
-        raise ArgumentError("no node is named; give at least one.")
+    named = [find_nodes(mechanism.mechanism, mechanism.resolved, nodes) for nodes in sums]
+    found = [list(dict.fromkeys(at)) for at in named]
     drawn = _draws(mechanism, size, alpha, rng)
     many = mechanism.mechanism.n * size > MANY_VALUES
     if isinstance(mechanism, Conditioned) and not isinstance(mechanism, WithCycles) and many:
@@ -192,8 +192,6 @@ def simultaneous_error_margins(
     if nodes is not None:
         found = find_nodes(mechanism.mechanism, mechanism.resolved, nodes)
         at = np.array(found, dtype=np.int64)
-    if not at.size:
-        raise ArgumentError("no node is named; give at least one.")
     return stretched(mechanism, own, [at], alpha, size=size, rng=source)[0]
 
 

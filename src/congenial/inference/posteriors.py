@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from congenial import sum_network
 from congenial.conditioning.chains import arviz_for
+from congenial.domain.given import several
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.exhibits.plots import axes_or_new, draw_law
 from congenial.imaging.closest import project
@@ -391,6 +392,7 @@ class Posterior:
         Parameters
         ----------
         nodes : sequence of int or str
+            A node given twice counts once.
         alpha : float
         size : int
             Draws; the probability has a standard error of ``sqrt(alpha * (1 - alpha) / size)``.
@@ -400,9 +402,7 @@ class Posterior:
         rng : Randomness, optional
         """
         checked_alpha(alpha)
-        at = [self.problem.tree.find(node) for node in nodes]
-        if not at:
-            raise ArgumentError("no node is named; give at least one.")
+        at = list(dict.fromkeys(self.problem.tree.find(node) for node in several(nodes)))
         total = self._sums_alone(at, size, rng)
         if total is None:
             total = self._ask(size, rng, lambda z: z[:, at].sum(axis=1))

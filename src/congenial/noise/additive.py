@@ -238,6 +238,7 @@ def checked_alpha(alpha: float) -> None:
 
 def checked_together(together: int) -> int:
     """Check the number of nodes whose intervals hold together."""
-    if isinstance(together, bool) or not isinstance(together, int | np.integer) or together < 1:
-        raise ArgumentError(f"together is {together!r}; give a number of nodes of at least 1.")
+    whole = isinstance(together, int | np.integer) and not isinstance(together, bool)
+    if not whole or not 1 <= together < 2**63:
+        raise ArgumentError(f"together is {show(together)}; give a number of nodes, at least 1.")
     return int(together)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from congenial.accounting.mechanism import Certified
 from congenial.conditioning.chains import arviz_for
 from congenial.data.sources import identifier, literal
+from congenial.domain.given import several
 from congenial.domain.names import Names
 from congenial.domain.tree import Path as TreePath
 from congenial.domain.tree import Tree
@@ -384,9 +385,8 @@ class Release:
         UnsupportedError
             If the release has no interval for the sum; `posterior` may have one.
         """
-        given = [v if isinstance(v, str) else self._entry(v) for v in nodes]
-        if not given:
-            raise ArgumentError("no node is named; give at least one.")
+        listed = (v if isinstance(v, str) else self._entry(v) for v in several(nodes))
+        given = list(dict.fromkeys(listed))
         named_nodes(self.plan, self.domain, "nodes", tuple(given))  # refuses names by this key
         change = msgspec.structs.replace
         accuracy = change(self.plan.accuracy, simultaneous=False, sums={"sum": tuple(given)})
@@ -404,7 +404,9 @@ class Release:
     def _entry(self, node: int) -> str:
         """Name a count as a plan does."""
         domain = self.domain
-        if isinstance(node, bool) or not 0 <= node < len(domain):
+        if isinstance(node, bool) or not isinstance(node, int | np.integer):
+            raise ArgumentError(f"node is {show(node)}; give an index, a name or a path.")
+        if not 0 <= node < len(domain):
             raise ArgumentError(f"node {node} is out of range; give 0 to {len(domain) - 1}.")
         path = domain.path(int(node))
         if isinstance(domain, Tree):

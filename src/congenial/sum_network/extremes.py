@@ -152,7 +152,7 @@ class _Messages:
         self.lo = np.where(used, np.minimum(lo, low), lo)
         self.hi = np.where(used, np.maximum(hi, high), hi)
         width = np.maximum(self.hi - self.lo + 1, 0)
-        self.work = float(cut.products(width).sum())
+        self.work = float(cut.products(width.astype(np.float64)).sum())
         if width.max(initial=0) > _ENDLESS:
             raise UnsupportedError(
                 "a count that is not measured may have any value without its bound; measure all "

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from congenial.domain.given import several
 from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive, rolled_up
@@ -28,9 +29,7 @@ def find_nodes(
     mechanism: Additive, resolved: ResolvedInvariant, nodes: Sequence[int | str]
 ) -> list[int]:
     """Return the indices of several nodes."""
-    if isinstance(nodes, str) or not isinstance(nodes, Sequence | np.ndarray):
-        raise ArgumentError(f"nodes is {nodes!r}; give a list of nodes.")
-    return [find_node(mechanism, resolved, node) for node in nodes]
+    return [find_node(mechanism, resolved, node) for node in several(nodes)]
 
 
 def checked_rows(mechanism: Additive, z: npt.ArrayLike) -> npt.NDArray[np.generic]:

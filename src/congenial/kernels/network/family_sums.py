@@ -354,7 +354,7 @@ def fill_directly(
                 wide = min(width + last, n)
                 one, other = lifts[side], lifts[1 - side]
                 convolve_plainly(one, 0, width, lift, 0, last + 1, 0, other, 0, wide, work)
-                units += _LIFT + _SUM + min(width, last + 1) / _TERMS
+                units += _LIFT + _SUM + np.minimum(width, last + 1) / _TERMS
                 side, width = 1 - side, wide
         at, one = offset[of[f]], lifts[side]
         if width == 1:
@@ -363,7 +363,7 @@ def fill_directly(
             units += 1.0 + _NEGATIVE_BINOMIAL
         else:
             convolve_plainly(one, 0, width, binomial, at, n, 0, sums, 0, n, work)
-            units += _SUM + min(width, n) / _TERMS + _NEGATIVE_BINOMIAL
+            units += _SUM + np.minimum(width, n) / _TERMS + _NEGATIVE_BINOMIAL
         # by the family's own tilt, the sum beyond its end has at most exp(-depth) of all
         by, whole = elementary.exp(tilt[f] - base_tilt), 0.0
         for y in range(n - 1, -1, -1):
