@@ -10,6 +10,7 @@ import pytest
 
 import congenial as cg
 from congenial.accounting.proofs import PROOFS, proofs_of
+from congenial.releases.specification import SOURCES
 
 ROOT = Path(__file__).parents[2]
 HOLDERS = {"source", "NONE", "PROVED", "TRIVIAL", "WHOLE", "POST_PROCESSED", "TWO_BINS"}
@@ -79,3 +80,13 @@ def test_a_guarantee_names_its_proofs():
     assert {"proofs/equalities.md", "proofs/inequalities.md", "proofs/composition.md"} <= set(
         proofs_of(joint)
     )
+
+
+def test_proofs_quote_sources_of_gamma_that_guarantees_and_certificates_have():
+    quoted = set()
+    for file in FILES:
+        intro = file.read_text(encoding="utf-8").partition("## ")[0].replace("\n", " ")
+        _, there, after = intro.partition("`gamma_source`")
+        quoted |= set(re.findall(r'"([^"]+)"', after)) if there else set()
+    assert len(quoted) >= 6
+    assert quoted <= {*SOURCES, *SOURCES.values()}

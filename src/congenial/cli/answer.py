@@ -97,6 +97,8 @@ def _usage(error: click.ClickException, name: str) -> str:
     text = re.sub(r"\. Did you mean (.+)\?$", r" (did you mean \1?)", text)
     text = text.replace(". Choose from: ", ", one of ")
     text = as_number(text)
+    if text.endswith("is not readable"):
+        return f"{text}; grant read access to it."
     if ";" in text:  # our own messages have a remedy after a semicolon
         return f"{text}."
     context = getattr(error, "ctx", None)

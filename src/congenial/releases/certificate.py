@@ -184,8 +184,8 @@ def read_certificate(path: Path) -> Certificate:
     except OSError as error:
         reason = (error.strerror or "unreadable").lower()
         raise ReleaseError(
-            f"the certificate {path.name} cannot be read ({reason}); get a fresh copy of the "
-            "release."
+            f"the certificate {path.name} cannot be read ({reason}); make it readable, or "
+            "get a fresh copy of the release."
         ) from None
     except (RecursionError, ValueError) as error:  # ValueError: msgspec's, or no UTF-8
         reason = "it is nested too deep" if isinstance(error, RecursionError) else reason_of(error)

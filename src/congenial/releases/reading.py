@@ -137,7 +137,8 @@ class Release:
         """
         if isinstance(self.domain, Workload):
             raise UnsupportedError(
-                "the release is of a table, which has queries and no nodes; take its `domain`."
+                "the release is of a table, which has queries and no nodes; call `table` or "
+                "`to_pandas`, or take its `domain`."
             )
         return self.domain
 

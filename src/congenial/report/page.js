@@ -91,6 +91,7 @@
     const low = data.lower[row], high = data.upper[row], value = data.value[row];
     if (low === null) return "not known";
     if (data.exact[row]) return "exact";
+    if (low === high) return numbers.format(low) + ", not exact";
     return !data.bent && value - low === high - value
       ? "\u00b1" + numbers.format(high - value)
       : numbers.format(low) + " to " + numbers.format(high);
@@ -105,6 +106,8 @@
   function good(row) {
     const margin = reach(row), share = Number(need.value) / 100;
     if (margin === null || need.value === "") return null;
+    // a measurement far below 0 leaves only 0, which says little about the count
+    if (margin === 0 && !data.exact[row]) return false;
     return margin <= share * Math.abs(data.value[row]);
   }
 

@@ -136,7 +136,8 @@ class LevelFacts:
     # ascending; inf stands for no interval.
     widths: FloatArray
     # The different relative error margins of counts with intervals, ascending, and the number of
-    # counts with each.
+    # counts with each. It is inf for a count that is not exact, whose interval has one value: a
+    # measurement far below 0 leaves only 0, which says little about the count.
     shares: FloatArray
     times: IntArray
 
@@ -169,6 +170,7 @@ def level_facts(exact: BoolArray, value: Numbers, lower: Numbers, upper: Numbers
     reach = np.maximum(np.abs(value.values - ends[0]), np.abs(ends[1] - value.values))
     known = np.isfinite(reach)
     with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(reach == 0.0, 0.0, reach / np.abs(value.values))
+        none = np.where(exact, 0.0, np.inf)
+        share = np.where(reach == 0.0, none, reach / np.abs(value.values))
     shares, times = np.unique(share[known], return_counts=True)
     return LevelFacts(int(exact.sum()), np.unique(reach[~exact]), shares, times)

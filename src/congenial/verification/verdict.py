@@ -152,8 +152,8 @@ def read_and_check(
                 "set TMPDIR to a directory on another disk."
             ) from error
         raise ReleaseError(
-            f"{place} cannot be read ({(error.strerror or 'unreadable').lower()}); make its files "
-            "readable."
+            f"{error.filename or place} cannot be read "
+            f"({(error.strerror or 'unreadable').lower()}); make all files of a release readable."
         ) from error
 
 
