@@ -82,8 +82,8 @@ def _blocks(study: Study, seed: int, effort: float) -> Iterator[str]:
     yield from (block for figure in study.figures[:1] for block in _picture(study, figure))
     options = f" --seed {seed}" + ("" if effort == 1.0 else f" --effort {effort:g}")
     yield (
-        f"`python -m papers {study.name}{options}` wrote this page. The same command finds the "
-        "same numbers again."
+        f"`python -m papers {study.name}{options}` wrote this page. The same version of congenial "
+        "finds the same numbers again; another version may draw other values from the same laws."
     )
     if opening and opening.words:
         yield "## Words"
