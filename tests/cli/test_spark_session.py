@@ -82,5 +82,5 @@ def test_a_spark_that_does_not_start_or_is_not_installed_is_refused(started, mon
     assert "secret" not in str(caught.value) and caught.value.__context__ is None
     assert signal.getsignal(signal.SIGINT) is before
     monkeypatch.setitem(sys.modules, "pyspark.errors", None)
-    with pytest.raises(UnsupportedError, match=r"install 'congenial\[spark\]'"), spark_session():
+    with pytest.raises(UnsupportedError, match=r"install 'pyspark\[connect\]'"), spark_session():
         pass

@@ -47,7 +47,7 @@ def test_diagnostics_take_entries_one_by_one():
 def test_diagnostics_say_that_they_need_arviz(monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     _, info = chained(CASES["laplace"]).run(CASES["laplace"].x, 3, 2, cg.seeded(1))
-    with pytest.raises(UnsupportedError, match=r"run pip install 'congenial\[inference\]'"):
+    with pytest.raises(UnsupportedError, match=r"run pip install arviz"):
         _ = info.worst
 
 

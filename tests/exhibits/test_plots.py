@@ -152,7 +152,7 @@ def test_a_new_figure_is_higher_for_many_bars():
 
 def test_without_matplotlib_a_plot_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(UnsupportedError, match=r"pip install 'congenial\[plots\]'"):
+    with pytest.raises(UnsupportedError, match=r"pip install matplotlib"):
         axes_or_new(None)
 
 

@@ -12,7 +12,7 @@ import pytest
 from congenial.errors import CongenialError
 from congenial.plan.cross_table import crossing
 from congenial.plan.fields import Section
-from congenial.plan.plan import Plan, exact_nodes, parse_plan
+from congenial.plan.plan import Plan, exact_nodes, named_nodes, parse_plan
 from congenial.releases.model import build_model, choose_method
 from support.cross_tables import AGE, SEX, TOWN, VOTING, plan_of, text_of
 
@@ -184,6 +184,15 @@ def test_no_text_with_a_pattern_may_be_a_list_instead():
     for union in unions:
         lists = any(get_origin(kind) is tuple for kind, _ in union)
         assert not (lists and any(kind is str and meta.pattern for kind, meta in union))
+
+
+def test_a_count_may_be_named_as_the_page_names_it():
+    plan = plan_of()
+    counts = plan.domain(TOWN)
+    cells = [v for v in range(len(counts)) if "=" in counts.path(v)[-1]]
+    assert len(cells) > 20
+    for v in cells:
+        assert named_nodes(plan, counts, "nodes", ("/".join(counts.path(v)),)) == (v,)
 
 
 def test_an_unknown_exact_count_is_refused_when_places_are_known():

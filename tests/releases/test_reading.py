@@ -165,7 +165,7 @@ def test_a_missing_extra_is_reported_with_the_command(read, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     law = read.posterior()
     for ask in (read.to_arviz, law.to_arviz):
-        with pytest.raises(UnsupportedError, match=r"pip install 'congenial\[inference\]'"):
+        with pytest.raises(UnsupportedError, match=r"pip install arviz"):
             ask()
 
 

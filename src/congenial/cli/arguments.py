@@ -24,7 +24,7 @@ class WholeNumber(click.IntRange):
                 number = Decimal("nan")
             if not number.is_finite() or number != number.to_integral_value():
                 self.fail(
-                    f"{value!r} is not a whole number; give one such as 1000000 or 1e6.",
+                    f"{value!r} is not a whole number; give one such as 12 or 1e6.",
                     param,
                     ctx,
                 )

@@ -12,6 +12,7 @@ import click
 
 from congenial.cli.answer import as_number
 from congenial.errors import CongenialError
+from congenial.wording import nearest
 
 # Longest line of an explanation on the terminal, in characters.
 _WIDEST = 100
@@ -78,7 +79,9 @@ def column(answer: str, known: Sequence[str]) -> str:
         return folded[0]
     if answer.isdecimal() and 1 <= int(answer) <= len(known):
         return known[int(answer) - 1]
-    raise click.UsageError(f"{answer!r} is no column; the columns are {listed(known)}.")
+    raise click.UsageError(
+        f"{answer!r} is no column; the columns are {listed(known)}{nearest(answer, known)}."
+    )
 
 
 def columns(answer: str, known: Sequence[str]) -> tuple[str, ...]:

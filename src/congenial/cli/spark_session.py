@@ -28,7 +28,7 @@ def spark_session() -> Iterator[Any]:
         from pyspark.sql import SparkSession
     except ImportError:
         raise UnsupportedError(
-            "Spark needs the package pyspark; run pip install 'congenial[spark]'."
+            "Spark needs the package pyspark; run pip install 'pyspark[connect]'."
         ) from None
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder.appName("congenial")

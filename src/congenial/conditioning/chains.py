@@ -103,7 +103,7 @@ def arviz_for(what: str) -> tuple[Any, Any]:
         import xarray
     except ImportError as cause:
         raise UnsupportedError(
-            f"{what} needs ArviZ, which is not installed; run pip install 'congenial[inference]'."
+            f"{what} needs ArviZ, which is not installed; run pip install arviz."
         ) from cause
     except OSError as cause:
         raise UnsupportedError(

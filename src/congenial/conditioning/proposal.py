@@ -344,8 +344,8 @@ def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatAr
         from scipy.optimize import Bounds, LinearConstraint, milp
     except ImportError as cause:
         raise UnsupportedError(
-            "a start that satisfies the inequalities is searched for with scipy; install "
-            "congenial[imaging], or give start=."
+            "a start that satisfies the inequalities is searched for with scipy; run pip install "
+            "scipy, or give start=."
         ) from cause
     equal = row_matrix(resolved)
     value = np.append(resolved.equalities[1], np.zeros(len(equal) - resolved.equalities[1].size))

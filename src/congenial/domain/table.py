@@ -14,7 +14,7 @@ from congenial.domain.given import check_values, leaves_of, places_of
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, StructureError
 from congenial.types import BoolArray, IntArray
-from congenial.wording import html_table, many
+from congenial.wording import html_table, many, nearest
 
 Margin = tuple[str, ...]
 Groups = Mapping[str, tuple[str, Mapping[str, Sequence[str]]]]
@@ -243,7 +243,7 @@ class Table:
         if name not in self.groups:
             raise ArgumentError(
                 f"{name!r} is no axis or group of {self.name!r}; give one of "
-                f"{', '.join([*axes, *self.groups])}."
+                f"{', '.join([*axes, *self.groups])}{nearest(name, [*axes, *self.groups])}."
             )
         axis, parts = self.groups[name]
         place = {str(v): i for i, part in enumerate(parts.values()) for v in part}

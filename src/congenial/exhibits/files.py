@@ -23,7 +23,7 @@ def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None
     if missing:
         raise UnsupportedError(
             f"{what} needs {' and '.join(missing)}, not installed here; run make extras in a clone "
-            "of the project, or pip install 'congenial[studies]'."
+            f"of the project, or pip install {' '.join(missing)}."
         )
 
 

@@ -72,7 +72,7 @@ def axes_or_new(ax: Axes | None, bars: int = 0) -> Axes:
         from matplotlib import pyplot as plt
     except ImportError as error:
         raise UnsupportedError(
-            "a plot needs Matplotlib, which is not installed; run pip install 'congenial[plots]'."
+            "a plot needs Matplotlib, which is not installed; run pip install matplotlib."
         ) from error
     height = max(_SIZE[1], _BAR * bars)
     return plt.subplots(figsize=(_SIZE[0], height), layout="constrained")[1]

@@ -363,6 +363,8 @@ def _nodes_by_entry(
 def _entry(workload: Workload, key: str, entry: str, plan: Plan) -> int:
     """Index of a query's count at one place, such as "King: sex=F"."""
     at, _, what = entry.rpartition(COLON)
+    if not at and "=" in entry:  # as the certificate and the page name a count
+        at, _, what = entry.rpartition("/")
     table = None
     if plan.tables:
         at, _, table = at.rpartition(COLON)

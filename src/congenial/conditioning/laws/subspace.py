@@ -57,8 +57,8 @@ def subspace(resolved: ResolvedInvariant) -> Subspace:
         import scipy.sparse  # noqa: F401
     except ImportError as cause:
         raise UnsupportedError(
-            f"sums that cross on {resolved.n} entries need scipy; run pip install "
-            f"'congenial[imaging]', or give at most {LONGEST_DENSE} entries."
+            f"sums that cross on {resolved.n} entries need scipy; run pip install scipy, or "
+            f"give at most {LONGEST_DENSE} entries."
         ) from cause
     from congenial.conditioning.laws.sparse_subspace import Sparse
 

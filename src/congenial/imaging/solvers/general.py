@@ -34,7 +34,7 @@ def check_solvers() -> None:
     if missing:
         raise UnsupportedError(
             f"crossing sums with bounds are projected with {' and '.join(missing)}, not installed "
-            "here; run pip install 'congenial[imaging]'."
+            f"here; run pip install {' '.join(missing)}."
         )
 
 

@@ -112,8 +112,8 @@ def not_tried(resolved: ResolvedInvariant) -> str:
         return ""
     if not has_solver():
         return (
-            "Whether all conditions can hold together was tested one after another only; install "
-            "congenial[imaging] to have it decided."
+            "Whether all conditions can hold together was tested one after another only; run pip "
+            "install highspy to have it decided."
         )
     numbers = np.count_nonzero(resolved.equalities[0]) + np.count_nonzero(resolved.at_least[0])
     numbers += resolved.pairs.size
