@@ -155,7 +155,7 @@ def test_infeasible_conditions_are_reported():
 
 def test_a_missing_solver_is_named(monkeypatch):
     monkeypatch.setattr(general, "_NEEDED", ("no_such_solver",))
-    with pytest.raises(UnsupportedError, match="no_such_solver.*pip install no_such_solver"):
+    with pytest.raises(UnsupportedError, match=r"no_such_solver.*pip install no_such_solver"):
         project([1.0, 2.0, 3.0], linear([[1, 1, 0], [0, 1, 1]], [1, 2]) & nonnegative())
 
 
