@@ -218,5 +218,5 @@ def test_what_is_not_installed_is_said_before_a_study_runs(monkeypatch, tmp_path
     monkeypatch.setattr(write_module, "NEEDED", ("no_such_library",))
     code, text = run("two-bin", "--out", str(tmp_path / "out"))
     assert code == 2
-    assert "no_such_library" in text and "congenial[studies]" in text
+    assert "pip install no_such_library" in text.replace("\n", " ")
     assert not (tmp_path / "out").exists()
