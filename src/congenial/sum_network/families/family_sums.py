@@ -373,9 +373,8 @@ class _Filling:
         number = number[order]
         tilts, begins = np.unique(self.base_tilt[number], return_index=True)
         for tilt, of in zip(tilts.tolist(), np.split(number, begins[1:]), strict=True):
-            found, tails = np.empty((of.size, 6)), np.empty((of.size, 4))
+            made, found, tails = self.tables, np.empty((of.size, 6)), np.empty((of.size, 4))
             args = of, self.law, self.binomials, self.owners, tilt, self.placed, _DEPTH
-            made = self.tables
             made.reserve(int(self.placed[of, 1].sum()) + of.size)
             made.used = kernels.fill_directly(*args, found, tails, made.table, made.used)
             self.unfit[of] = found[:, 2] == 0.0
@@ -536,8 +535,7 @@ class _Filling:
         # families with the same tilt may share spectra of members
         order = np.argsort(self.theta[number], kind="stable")
         for n in np.unique(periods).tolist():
-            same = order[periods[order] == n]
-            for of in _batches(same, rows.begins, max(1, _AT_ONCE // n)):
+            for of in _batches(order[periods[order] == n], rows.begins, max(1, _AT_ONCE // n)):
                 spectra, sizes = self._spectra(of, n, rows, tilt, longest)
                 # factors are at most 1, so errors of a product are those of its factors
                 errors = members[of] * (_stages(n) + member_sums.PRODUCT) + member_sums.TINY
@@ -609,9 +607,8 @@ class _Filling:
         `part` has where a law begins, where the sum is first[i], and its size. For `ends` see
         `kernels.weigh`.
         """
-        found, tails = np.empty((number.size, 6)), np.empty((number.size, 4))
+        made, found, tails = self.tables, np.empty((number.size, 6)), np.empty((number.size, 4))
         args = number, sums, part, error, first, ends, self.owners, self.theta, found, tails
-        made = self.tables
         made.reserve(int(part[1].sum()))
         made.used = kernels.weigh_all(*args, made.table, made.used)
         # draws of sums that are mostly bounds would be rejected
