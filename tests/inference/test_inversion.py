@@ -364,7 +364,7 @@ def test_unsupported_cases_are_refused(mechanism, says):
         ([2, 1, 1], np.nan, 1, "alpha is nan"),
         ([2, 1, 1], 0.1, 0, "together is 0"),
         ([2, 1, 1], 0.1, 1.0, "together is 1.0"),
-        ([2, 1, 1], 0.1, True, "together is True"),
+        ([2, 1, 1], 0.1, True, "together is true"),
     ],
 )
 def test_arguments_are_checked(z, alpha, together, says):
