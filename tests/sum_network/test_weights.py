@@ -41,6 +41,20 @@ def test_equal_weights_have_one_number(seed):
     assert len(first) == len(set(keys))
 
 
+def test_rows_are_numbered_as_sorting_them_does():
+    """By the last column first; each number's row is its first one, and -0.0 is 0.0."""
+    rng = np.random.default_rng(5)
+    for _ in range(3000):
+        n, values = int(rng.integers(0, 30)), np.array([-INF, -1.5, -0.0, 0.0, 2.0, INF])
+        floats = [rng.choice(values[: rng.integers(1, 7)], n) for _ in range(2)]
+        columns = (*floats, rng.integers(-1, 2, n), rng.integers(0, 2, n).astype(np.bool_))
+        number, first = alike(columns)
+        rows = [tuple(float(column[v]) for column in columns[::-1]) for v in range(n)]
+        distinct = sorted(set(rows))
+        assert number.tolist() == [distinct.index(row) for row in rows]
+        assert first.tolist() == [rows.index(row) for row in distinct]
+
+
 @for_each_seed(100)
 def test_shared_noise_is_each_variables_own(seed):
     rng = np.random.default_rng(seed)
