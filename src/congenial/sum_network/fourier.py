@@ -9,12 +9,14 @@ window.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.network.messages import MERGE, UNARY, fill
 from congenial.kernels.network.records import Classes, TiltedWeights, Windows
-from congenial.kernels.numerics import elementwise
+from congenial.kernels.numerics import elementwise, spectra
 from congenial.types import FloatArray
 
 # Number of multiplications above which transforms are faster.
@@ -166,15 +168,11 @@ class _Transform:
         """Return the wanted range of a * b and the bound on the error of its entries."""
         of_a = np.fft.rfft(a, self.size)
         of_b = of_a if b is a else np.fft.rfft(b, self.size)
-        # real and imaginary parts apart: numpy's complex products differ between processors
-        spectrum = np.empty_like(of_a)
-        spectrum.real = of_a.real * of_b.real - of_a.imag * of_b.imag
-        spectrum.imag = of_a.real * of_b.imag + of_a.imag * of_b.real
-        out = np.fft.irfft(spectrum, self.size)
+        sizes = spectra.multiply(of_a.view(np.float64), of_b.view(np.float64))
+        out = np.fft.irfft(of_a, self.size)
         unit = 7.0 * elementwise.log2(self.size) * 2.0**-53
-        sizes = np.sqrt(spectrum.real**2 + spectrum.imag**2)
-        norm_a, norm_b, back = (np.sqrt((x * x).sum()) for x in (a, b, out))
-        norms = 2.0 * norm_a * norm_b + min(back, 2.0 * sizes.sum() / self.size)
+        norm_a, norm_b, back = (math.sqrt(elementwise.dot(x, x)) for x in (a, b, out))
+        norms = 2.0 * norm_a * norm_b + min(back, 2.0 * sizes / self.size)
         return out[self.wanted], 1.001 * unit * float(norms)
 
 

@@ -17,6 +17,7 @@ from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.doubled import two_sum
 from congenial.kernels.numerics.laws import LAPLACE
+from congenial.kernels.numerics.spectra import products
 
 # Size below which a product of factors that are at most 1 is left.
 TINY = 1e-20
@@ -241,14 +242,6 @@ def lay_out(place, size, tilt, longest, table, rows):
             rows[r, i] = 0.0
 
 
-@njit(inner=True)
-def _times(a, b, stop, out):
-    """Fill `out` with products of complex numbers, real and imaginary parts in turn."""
-    for k in range(stop):
-        x, y, u, v = a[2 * k], a[2 * k + 1], b[2 * k], b[2 * k + 1]
-        out[2 * k], out[2 * k + 1] = x * u - y * v, x * v + y * u
-
-
 @njit()
 def multiply(spectra, which, family, times, product, live):
     """Multiply the products of families by rows of spectra, whose entries are at most about 1.
@@ -266,10 +259,10 @@ def multiply(spectra, which, family, times, product, live):
             out[:], live[f], left = factor, out.size // 2, left - 1
         while left > 0:
             if left & 1:
-                _times(out, factor, live[f], out)
+                products(out, factor, live[f], out)
             left >>= 1
             if left > 0:
-                _times(factor, factor, live[f], own)
+                products(factor, factor, live[f], own)
                 factor = own
         while live[f] > 0 and _square(out, live[f] - 1) < TINY * TINY:
             live[f] -= 1
