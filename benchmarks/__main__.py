@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from benchmarks.rows import ROWS
 
 # Seconds of all rows together, up to 25 minutes.
 BUDGET = 1500.0
+# Between the version of the newest rows and those of others.
+OTHERS = "; other rows: "
 PAGE = ROOT / "docs" / "benchmarks.md"
 PLOT = ROOT / "docs" / "benchmarks-growth"
 
@@ -47,7 +48,7 @@ def main(*, only: tuple[str, ...], quick: bool, page: bool, out: Path, budget: f
         others, before = _others(out / "results.json", rows, machine)
         if before != machine["congenial"]:
             here = f"{machine['congenial']} ({', '.join(rows)})"
-            machine["congenial"] = f"{here}; other rows: {_without(rows, before)}"
+            machine["congenial"] = f"{here}{OTHERS}{_without(rows, before)}"
     lines = runner.run(
         rows, quick=quick, budget=budget, tell=lambda text: click.echo(text, err=True)
     )
@@ -71,12 +72,14 @@ def main(*, only: tuple[str, ...], quick: bool, page: bool, out: Path, budget: f
 
 
 def _without(rows: list[str], before: str) -> str:
-    """Leave out the names of rows that are measured anew."""
-
-    def kept(listed: re.Match[str]) -> str:
-        return f"({', '.join(row for row in listed[1].split(', ') if row not in rows)})"
-
-    return re.sub(r"\(([^)]*)\)", kept, before)
+    """Leave out the names of rows that are measured anew, and versions that have no others."""
+    kept = []
+    for version in before.split(OTHERS):
+        version, _, listed = version.partition(" (")
+        left = [row for row in listed.rstrip(")").split(", ") if row not in (*rows, "")]
+        if left or not listed:
+            kept.append(f"{version} ({', '.join(left)})" if left else version)
+    return OTHERS.join(kept)
 
 
 def _others(results: Path, rows: list[str], machine: dict[str, str]) -> tuple[list[Line], str]:

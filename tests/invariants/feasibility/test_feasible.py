@@ -159,7 +159,7 @@ LAPLACE = cg.Additive(cg.DiscreteLaplace(1.0), TREE)
     ],
 )
 def test_every_method_refuses_infeasible_invariants_before_reading_data(call):
-    with pytest.raises(InfeasibleError, match=r"these 4 .* bounds\(\) of 'city' \(at most 5\)"):
+    with pytest.raises(InfeasibleError, match=r"these 4 .* the bound of 'city' \(at most 5\)"):
         call()
 
 
@@ -178,8 +178,8 @@ def test_counts_published_exactly_are_checked_alone():
         with pytest.raises(InfeasibleError) as caught:
             check_pinned(resolved, outside, invariant, whole=True)
         text = str(caught.value)
-        assert "exactly() of 'city' and 'city/south'" in text
-        assert "bounds() of 'city/north/a' and 'city/north/b' (at most 8 together)" in text
+        assert "the exact counts of 'city' and 'city/south'" in text
+        assert "the bounds of 'city/north/a' and 'city/north/b' (at most 8 together)" in text
         assert "10" not in text.replace("10 invariants", "")
 
 
@@ -204,8 +204,8 @@ def test_a_pair_with_an_exact_count_is_checked_with_the_data():
     with pytest.raises(InfeasibleError) as caught:
         check_pinned(resolved, many, whole, whole=True)
     text = str(caught.value)
-    assert "bounds() of 'total in people at town' (at most 20)" in text
-    assert "at_least_as_many() of 'total in people at town/a' as 'occupied=yes in homes" in text
+    assert "the bound of 'total in people at town' (at most 20)" in text
+    assert "at least as many of 'total in people at town/a' as of 'occupied=yes in homes" in text
     assert not any(secret in text for secret in ("13", "14", "27"))
 
 
@@ -222,7 +222,7 @@ def test_counts_published_exactly_are_refused_before_the_debit(tmp_path, monkeyp
         )
 
     monkeypatch.setattr(congenial.releases.making.make_release, "build_model", bounded)
-    with pytest.raises(InfeasibleError, match=r"exactly\(\) of 'City'"):
+    with pytest.raises(InfeasibleError, match=r"the exact count of 'City'"):
         congenial.releases.making.make_release.release(
             read_plan(plan), tmp_path / "out", base=tmp_path
         )

@@ -18,12 +18,12 @@ TREE = cg.Tree.from_paths(["city/north/a", "city/north/b", "city/south"])
 NAMED = [
     (
         cg.consistent(TREE) & cg.bounds([-INF, 3, -INF, -INF, 4], [5, INF, INF, INF, INF]),
-        "these 4 invariants together: bounds() of 'city' (at most 5), bounds() of 'city/north' and "
+        "these 4 invariants together: the bound of 'city' (at most 5), the bounds of 'city/north' and "
         "'city/south' (at least 7 together) and the sum of the tree at 'city'; relax one",
     ),
     (
         cg.consistent(TREE) & cg.nonnegative() & cg.linear([1, 0, 0, 0, 0], -2),
-        "these 2 invariants together: nonnegative() and row 0 of linear(), counted from 0;",
+        "these 2 invariants together: no count below 0 and row 0 of linear(), counted from 0;",
     ),
     (
         cg.consistent(TREE) & cg.bounds(hi=2) & cg.bounds([9, *[-INF] * 4], [9, *[INF] * 4]),
@@ -31,7 +31,7 @@ NAMED = [
     ),
     (
         cg.bounds(0, 4) & cg.at_least([1, 1, 1, 0, 0], 13),
-        "these 2 invariants together: bounds() of every entry (at most 4) and row 0 of at_least(),",
+        "these 2 invariants together: the bound of every count (at most 4) and row 0 of at_least(),",
     ),
     (cg.linear([2, 4, 0, 0, 0], 3), "satisfy row 0 of linear(), counted from 0; correct it"),
     (cg.at_least([0, 0, 0, 0, 0], 3), "satisfy row 0 of at_least(), counted from 0; correct it"),
@@ -64,14 +64,14 @@ CROSSING = cg.Workload.of(PEOPLE, [(), ("sex",), ("age",)])
 TABLES = [
     (
         cg.bounds([3, 4], margin=("sex",)) & cg.bounds(hi=[2, 4], margin=("age",)),
-        "bounds() of 'age=0-17 in people' and 'age=18+ in people' (at most 6 together), "
-        "bounds() of 'sex=F in people' and 'sex=M in people' (at least 7 together)",
+        "the bounds of 'age=0-17 in people' and 'age=18+ in people' (at most 6 together), "
+        "the bounds of 'sex=F in people' and 'sex=M in people' (at least 7 together)",
     ),
     (
         cg.bounds([3, 0], margin=("age",))
         & cg.bounds(hi=[2, 3], margin=("sex",))
         & cg.at_least_as_many(("people", {"age": "18+"}), ("people", {"age": "0-17"})),
-        "at_least_as_many() of 'age=18+ in people' as 'age=0-17 in people' and the sum",
+        "at least as many of 'age=18+ in people' as of 'age=0-17 in people' and the sum",
     ),
     (
         cg.at_least(np.eye(9)[0], -5)

@@ -94,7 +94,7 @@ class InfeasibleSubset:
     """Single invariants that no release can satisfy together."""
 
     members: tuple[SingleInvariant, ...]  # Without any one of them, the others are feasible.
-    text: str  # The members, named by the calls that imposed them.
+    text: str  # What the members require.
 
     @property
     def sentence(self) -> str:
@@ -133,11 +133,11 @@ def tell(
 def _pairs(pairs: list[IntArray], name: Callable[[int], str]) -> list[str]:
     """Name pairs of a larger and a smaller entry."""
     texts = [
-        f"at_least_as_many() of {name(int(more))} as {name(int(fewer))}"
+        f"at least as many of {name(int(more))} as of {name(int(fewer))}"
         for more, fewer in pairs[:_LISTED]
     ]
     if len(pairs) > _LISTED:
-        texts.append(f"{len(pairs) - _LISTED} more of at_least_as_many()")
+        texts.append(f"{len(pairs) - _LISTED} more pairs of that kind")
     return texts
 
 
@@ -149,9 +149,9 @@ def _every(
     single: SingleInvariants, at: list[int], _: Callable[[int], str], grid: float
 ) -> list[str]:
     return [
-        "nonnegative()"
+        "no count below 0"
         if side == 0 and single.nonnegative
-        else f"bounds() of every entry (at {('least', 'most')[side]} "
+        else f"the bound of every count (at {('least', 'most')[side]} "
         f"{single.every[side] * grid:.12g})"
         for side in at
     ]
@@ -160,7 +160,8 @@ def _every(
 def _bounded(at: list[int], ends: FloatArray, side: str, name: Callable[[int], str]) -> list[str]:
     together = " together" if len(at) > 1 else ""
     text = f"(at {side} {ends[at].sum():.12g}{together})"
-    return [f"bounds() of {_listed([name(v) for v in at[:_LISTED]], len(at))} {text}"]
+    bounds = f"the bound{'s' * (len(at) > 1)} of"
+    return [f"{bounds} {_listed([name(v) for v in at[:_LISTED]], len(at))} {text}"]
 
 
 def _rows(function: str, at: list[int]) -> list[str]:
@@ -173,7 +174,8 @@ _TEXTS: dict[Kind, _Texts] = {
     "lower": lambda single, at, name, grid: _bounded(at, single.lo * grid, "least", name),
     "every": _every,
     "pin": lambda _, at, name, __: [
-        f"exactly() of {_listed([name(v) for v in at[:_LISTED]], len(at))}"
+        f"the exact count{'s' * (len(at) > 1)} of "
+        f"{_listed([name(v) for v in at[:_LISTED]], len(at))}"
     ],
     "linear": lambda _, at, __, ___: _rows("linear(), counted from 0", at),
     "at_least": lambda _, at, __, ___: _rows("at_least(), counted from 0", at),
