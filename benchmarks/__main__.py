@@ -74,8 +74,8 @@ def main(*, only: tuple[str, ...], quick: bool, page: bool, out: Path, budget: f
 def _without(rows: list[str], before: str) -> str:
     """Leave out the names of rows that are measured anew, and versions that have no others."""
     kept = []
-    for version in before.split(OTHERS):
-        version, _, listed = version.partition(" (")
+    for part in before.split(OTHERS):
+        version, _, listed = part.partition(" (")
         left = [row for row in listed.rstrip(")").split(", ") if row not in (*rows, "")]
         if left or not listed:
             kept.append(f"{version} ({', '.join(left)})" if left else version)

@@ -20,6 +20,8 @@ from congenial.releases import directory as files
 # Constants of Linux's renameat2, which swaps two directories in one step.
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
+# Bytes that a count takes in a release's files, at least; with names of usual length some 35.
+_BYTES = 16
 
 
 @contextmanager
@@ -44,6 +46,16 @@ def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
         if place is not None:
             with uninterrupted():
                 shutil.rmtree(place, ignore_errors=True)
+
+
+def check_room(place: Path, counts: int) -> None:
+    """Refuse with ReleaseError if the disk of a directory cannot hold a release of some counts."""
+    free, needed = shutil.disk_usage(place).free, _BYTES * counts
+    if free < needed:
+        raise ReleaseError(
+            f"the disk of {place.absolute().parent} has {free / 1e6:,.1f} MB left, and a release of "
+            f"{counts:,} counts takes {needed / 1e6:,.1f} MB or more; make room, or give an `out` on another disk."
+        )
 
 
 def _check_target(out: Path, overwrite: bool) -> None:

@@ -18,8 +18,8 @@ TREE = cg.Tree.from_paths(["city/north/a", "city/north/b", "city/south"])
 NAMED = [
     (
         cg.consistent(TREE) & cg.bounds([-INF, 3, -INF, -INF, 4], [5, INF, INF, INF, INF]),
-        "these 4 invariants together: the bound of 'city' (at most 5), the bounds of 'city/north' and "
-        "'city/south' (at least 7 together) and the sum of the tree at 'city'; relax one",
+        "these 4 invariants together: the bound of 'city' (at most 5), the bounds of "
+        "'city/north' and 'city/south' (at least 7 together) and the sum of the tree at 'city'; relax one",
     ),
     (
         cg.consistent(TREE) & cg.nonnegative() & cg.linear([1, 0, 0, 0, 0], -2),
@@ -31,7 +31,8 @@ NAMED = [
     ),
     (
         cg.bounds(0, 4) & cg.at_least([1, 1, 1, 0, 0], 13),
-        "these 2 invariants together: the bound of every count (at most 4) and row 0 of at_least(),",
+        "these 2 invariants together: the bound of every count (at most 4) and row 0 of "
+        "at_least(),",
     ),
     (cg.linear([2, 4, 0, 0, 0], 3), "satisfy row 0 of linear(), counted from 0; correct it"),
     (cg.at_least([0, 0, 0, 0, 0], 3), "satisfy row 0 of at_least(), counted from 0; correct it"),

@@ -6,6 +6,7 @@ import csv
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -343,6 +344,19 @@ def test_a_failure_after_the_debit_says_that_it_stays(tmp_path, monkeypatch, sta
         (amount,), (note,) = spent, notes
         assert str(amount) in note.lower()
         assert "another try is debited again" in notes[0]
+
+
+def test_a_full_disk_is_found_before_the_debit(tmp_path, monkeypatch):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "ledger"'
+    plan, path = make_city(tmp_path, privacy=privacy), make_ledger(tmp_path)
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=159))
+    with pytest.raises(ReleaseError, match=r"has 0\.0 MB left, and a release of 10 counts") as found:
+        make(tmp_path, plan=plan, simulate=None)
+    assert not getattr(found.value, "__notes__", [])
+    assert not [account.total() for account in read_ledger(path).accounts]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=160))
+    assert make(tmp_path, plan=plan, simulate=None).nodes == 10
 
 
 def test_a_draw_that_breaks_an_invariant_is_held_back(tmp_path, monkeypatch):

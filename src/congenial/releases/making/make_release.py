@@ -31,7 +31,7 @@ from congenial.plan.plan import Plan, checked_plan
 from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins
-from congenial.releases.atomic_directory import write_aside
+from congenial.releases.atomic_directory import check_room, write_aside
 from congenial.releases.certificate import Certificate, certify, write_certificate
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.making.order import Order, Written
@@ -221,6 +221,7 @@ def _write_at_once(plan: Plan, order: Order) -> Written:
     order.notify("preparing the sampler")
     mechanism = choose_method(model)
     guarantee, error_margins = _refuse_before_noise(model, mechanism, counts)
+    check_room(order.place, len(model.domain))
     debit = order.reserve(model, guarantee)
     order.notify("drawing")
     drawn = _draw(model, mechanism, counts, order.randomness)
