@@ -53,8 +53,9 @@ def check_room(place: Path, counts: int) -> None:
     free, needed = shutil.disk_usage(place).free, _BYTES * counts
     if free < needed:
         raise ReleaseError(
-            f"the disk of {place.absolute().parent} has {free / 1e6:,.1f} MB left, and a release of "
-            f"{counts:,} counts takes {needed / 1e6:,.1f} MB or more; make room, or give an `out` on another disk."
+            f"the disk of {place.absolute().parent} has {free / 1e6:,.1f} MB left, and a release "
+            f"of {counts:,} counts takes {needed / 1e6:,.1f} MB or more; make room, or give an "
+            "`out` on another disk."
         )
 
 

@@ -19,7 +19,8 @@ NAMED = [
     (
         cg.consistent(TREE) & cg.bounds([-INF, 3, -INF, -INF, 4], [5, INF, INF, INF, INF]),
         "these 4 invariants together: the bound of 'city' (at most 5), the bounds of "
-        "'city/north' and 'city/south' (at least 7 together) and the sum of the tree at 'city'; relax one",
+        "'city/north' and 'city/south' (at least 7 together) and the sum of the tree at 'city'; "
+        "relax one",
     ),
     (
         cg.consistent(TREE) & cg.nonnegative() & cg.linear([1, 0, 0, 0, 0], -2),
