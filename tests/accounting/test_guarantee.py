@@ -181,7 +181,7 @@ def test_an_alternative_excluded_by_pins_has_weight_zero():
 def test_an_alternative_excluded_by_the_sum_is_refused():
     wide = cg.linear([1, 1], 2)
     union = (wide & cg.bounds([0, 0], [2, 9])) | (wide & cg.bounds([6, 0], [9, 9]))
-    with pytest.raises(InfeasibleError, match=r"bounds\(\).*row 0 of linear\(\)"):
+    with pytest.raises(InfeasibleError, match=r"the bounds of.*row 0 of linear\(\)"):
         cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 2), union)
 
 

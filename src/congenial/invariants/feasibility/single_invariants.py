@@ -94,7 +94,7 @@ class InfeasibleSubset:
     """Single invariants that no release can satisfy together."""
 
     members: tuple[SingleInvariant, ...]  # Without any one of them, the others are feasible.
-    text: str  # What the members require.
+    text: str  # Requirements of the members, in words.
 
     @property
     def sentence(self) -> str:
