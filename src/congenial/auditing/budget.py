@@ -16,7 +16,7 @@ from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.wording import many
 
-# Most work of an audit, in multiplications that fill tables: some 20 to 40 seconds of one core. Losses
+# Most work of an audit, in multiplications that fill tables: some 30 seconds of one core. Losses
 # are computed first, because they prove something; draws have what they leave.
 MOST_WORK = 3e11
 # Time of looking up a value during a draw, as a multiple of a multiplication (measured).
