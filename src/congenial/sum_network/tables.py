@@ -40,9 +40,10 @@ _MANY = 1_200_000
 _LAWS = 8.0
 # Least total variation granted to truncation and to transforms.
 _CUT = 1e-12
-# Largest share of a law's error that windows and transforms may have. In tables of some 10^5 values
-# transforms alone have about half of it, which wider windows hardly lower.
-_CUT_SHARE = 0.75
+# Largest share of a law's error that windows and transforms may have; the second one once the error
+# is within its limit. In tables of some 10^5 values transforms alone have about half of it, which
+# wider windows hardly lower.
+_SHARE, _SHARE_WITHIN = 0.5, 0.75
 # Most entries of all tables; each takes 8 bytes, and a few more during certification.
 _MEMORY_LIMIT = 1 << 28
 # A union bound over m sums overstates the truncation error by about 30 m^(1/6) (measured), so
@@ -223,12 +224,13 @@ def _widen_until_certified(
         if not fits(lo, hi):
             return None
         tables, cut = _fill(network, place, (lo, hi), wanted)
-        enough = max(20.0 * _CUT, _CUT_SHARE * tables.error)
+        within = tables.error <= limit
+        enough = max(20.0 * _CUT, (_SHARE_WITHIN if within else _SHARE) * tables.error)
         slow = 0.5 * last < cut
         # transforms limit it, not windows
-        stalled = cut > last or (slow and tables.error <= limit)
+        stalled = cut > last or (slow and within)
         if cut <= enough or stalled:
-            if tables.error > limit:
+            if not within:
                 raise NumericalError(
                     f"the exact sampler's rounding error is within {limit:g} only for "
                     "smaller trees or scales; use fewer queries or smaller noise scales."

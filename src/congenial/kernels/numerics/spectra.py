@@ -13,7 +13,7 @@ from congenial.kernels.numerics.compiling import njit
 
 @njit(inner=True)
 def products(a, b, stop, out):
-    """Fill `out` with products of complex numbers of `a` and `b`, below number `stop`."""
+    """Fill `out` with the products of the first `stop` complex numbers of `a` and of `b`."""
     for k in range(stop):
         x, y, u, v = a[2 * k], a[2 * k + 1], b[2 * k], b[2 * k + 1]
         out[2 * k], out[2 * k + 1] = x * u - y * v, x * v + y * u
@@ -21,7 +21,10 @@ def products(a, b, stop, out):
 
 @njit()
 def multiply(a, b):
-    """Multiply `a` by `b`, which may be the same array; return the sum of sizes of the products."""
+    """Multiply the complex numbers of `a` by those of `b`, and return the sum of their sizes.
+
+    Both have twice as many entries as numbers; they may be the same array.
+    """
     products(a, b, a.size // 2, a)
     total = 0.0
     for k in range(a.size // 2):
