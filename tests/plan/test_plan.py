@@ -180,3 +180,11 @@ def test_a_path_instead_of_a_plan_is_refused_with_a_remedy(call):
 def test_a_number_instead_of_a_path_is_refused(call):
     with pytest.raises(CongenialError, match=r"is 3; give the path of a"):
         call(3)
+
+
+@pytest.mark.parametrize("text", [None, 3, b"x", Path("plan.toml")])
+def test_what_is_no_text_of_a_plan_is_refused(text):
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text)
+    said = f"text is {text!r}; give a plan's text, or its file to read_plan."
+    assert str(caught.value) == said

@@ -246,8 +246,10 @@ def parse_plan(text: str, shown: str = "", *, base: Path | None = None) -> Plan:
     Raises
     ------
     PlanError
-        As `read_plan`.
+        As `read_plan`, and if the text is no text.
     """
+    if not isinstance(text, str):
+        raise PlanError(f"text is {show(text)}; give a plan's text, or its file to read_plan.")
     named = f"the plan {shown}".rstrip()
     try:
         raw = tomllib.loads(text)
