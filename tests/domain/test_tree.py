@@ -168,12 +168,25 @@ def test_paths_make_inner_nodes_where_they_first_appear():
         (["a/b", "a"], "a"),
         (["a", "a/b"], "a"),
         ([""], "empty"),
+        (None, "paths is None"),
+        ("a/b", "paths is 'a/b'"),
+        ([1, 2], "the path 1 has 1 for a name"),
+        ([b"a"], "the path b'a' has 97 for a name"),
+        ([("a", "b"), ("a", float("nan"))], "the path ('a', nan) has nan for a name"),
+        ([("a", None)], "has None for a name; give each name as text"),
     ],
 )
 def test_paths_that_do_not_form_a_tree_are_refused(paths, told):
     with pytest.raises(StructureError) as caught:
         cg.Tree.from_paths(paths)
     assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("names", [3, ["a", None], ["a", float("nan")], ["a", 2]])
+def test_names_that_are_no_text_are_refused(names):
+    with pytest.raises(StructureError, match=r"for a name; give each name as text\.$"):
+        cg.Tree.from_parents([-1, 0], names)
+    assert cg.Tree.from_parents([-1, 0], np.array(["a", "b"])).names == ("a", "b")
 
 
 def test_nodes_are_found_by_index_name_and_path():
@@ -203,11 +216,12 @@ def test_a_name_with_a_slash_is_not_mistaken_for_another_path():
     assert tree.find("a/b") == 1
 
 
-@pytest.mark.parametrize("node", [True, 2.0, None])
+@pytest.mark.parametrize("node", [True, 2.0, None, [], ["A1", None], b"A1"])
 def test_a_node_that_is_neither_index_nor_name_is_refused(node):
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
-    with pytest.raises(ArgumentError):
+    with pytest.raises(ArgumentError) as caught:
         tree.find(node)
+    assert str(caught.value).startswith(f"node is {node!r}; give an index, a name, or a path")
 
 
 def test_a_long_chain_of_nodes_is_fast():

@@ -16,7 +16,7 @@ from congenial.errors import ArgumentError, StructureError
 from congenial.kernels.numerics import trees
 from congenial.kernels.numerics.trees import read_only
 from congenial.types import IntArray
-from congenial.wording import html_table, many
+from congenial.wording import html_table, many, show
 
 Path = tuple[str, ...]
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -59,7 +59,7 @@ class Tree:
         ------
         StructureError
             If an index is out of range, or nodes form a cycle, or the lengths differ, or a label
-            cannot be written in UTF-8.
+            is no text or cannot be written in UTF-8.
         """
         try:
             array = np.asarray(parents)
@@ -105,14 +105,19 @@ class Tree:
         Raises
         ------
         StructureError
-            If there is no path, or a path has an empty part, occurs twice, or continues another.
+            If there is no path, or a path has an empty part, or one that is no text, occurs twice,
+            or continues another.
         """
+        if isinstance(paths, str) or not np.iterable(paths):
+            raise StructureError(
+                f"paths is {show(paths)}; give a list with the path of each leaf, such as ['a/b']."
+            )
         index: dict[Path, int] = {}
         parents: list[int] = []
         names: list[str] = []
         given: set[Path] = set()
         for raw in paths:
-            path = tuple(raw.split("/")) if isinstance(raw, str) else tuple(map(str, raw))
+            path = tuple(raw.split("/") if isinstance(raw, str) else _texts("the path", raw))
             if not path or "" in path:
                 raise StructureError(
                     f"the path {'/'.join(path)!r} has an empty part; name every node on it."
@@ -262,9 +267,12 @@ class Tree:
             if not 0 <= node < len(self):
                 raise ArgumentError(f"node {node} is out of range; give 0 to {len(self) - 1}.")
             return int(node)
-        if isinstance(node, bool) or not isinstance(node, str | Sequence):
-            raise ArgumentError(f"node is {node!r}; give an index, a name or a path.")
-        text = node if isinstance(node, str) else "/".join(map(str, node))
+        path = (node,) if isinstance(node, str) else node
+        if not (isinstance(path, Sequence) and path and all(isinstance(v, str) for v in path)):
+            raise ArgumentError(
+                f"node is {node!r}; give an index, a name, or a path as one text or several."
+            )
+        text = "/".join(path)
         found = self._places(text)
         if not found and "/" in text:
             end = tuple(text.split("/"))
@@ -467,9 +475,22 @@ def at_nodes(values: npt.NDArray[Scalar], nodes: IntArray) -> npt.NDArray[Scalar
     return values[nodes]
 
 
+def _texts(what: str, given: Iterable[object]) -> list[str]:
+    """Return names that were given as a list."""
+    listed = list(given) if np.iterable(given) else [given]
+    names = [name for name in listed if isinstance(name, str)]
+    if len(names) < len(listed):
+        # str() would name a node 'nan' or 'None' where a data frame lacks a name
+        wrong = next(name for name in listed if not isinstance(name, str))
+        raise StructureError(
+            f"{what} {show(given)} has {show(wrong)} for a name; give each name as text."
+        )
+    return names
+
+
 def _labels(names: Iterable[str]) -> Names:
     try:
-        return Names.of(names)
+        return names if isinstance(names, Names) else Names.of(_texts("the list of names", names))
     except UnicodeEncodeError:
         raise StructureError(
             "a name has half of a surrogate pair, which no UTF-8 file can hold; write it anew."
