@@ -203,11 +203,25 @@ def test_an_invalid_epsilon_is_refused(epsilon):
         ({1: 0.4, 3: 0.6}, "level 3"),
         ({1: -0.5, 2: 1.5}, "split.1. is -0.5"),
         ({1: math.nan, 2: 1.0}, "split.1. is nan"),
+        ({1: 10**400}, "split.1. is 1000"),
+        ({1: None}, "split.1. is None; give a nonnegative, finite number"),
+        ({1: "1"}, "split.1. is '1'"),
+        ({1: True}, "split.1. is true"),
+        ({1.0: 1.0}, "level 1.0; give 0 to 2"),
+        (3, "split is 3; give a mapping"),
     ],
 )
 def test_an_invalid_split_is_refused(split, message):
     with pytest.raises(ArgumentError, match=message):
         calibrate(CITY, PINNED, epsilon=1.0, neighbours="substitute", split=split)
+
+
+@pytest.mark.parametrize(
+    ("goal", "message"), [(3, "goal is 3; give a mapping"), ({1: None}, "goal.1. is None")]
+)
+def test_an_invalid_goal_is_refused(goal, message):
+    with pytest.raises(ArgumentError, match=message):
+        calibrate(CITY, PINNED, epsilon=1.0, neighbours="substitute", goal=goal)
 
 
 def test_budget_for_a_level_published_exactly_is_refused():

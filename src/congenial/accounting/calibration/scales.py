@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from sys import float_info
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from congenial.accounting.calibration.level_units import level_units
 from congenial.accounting.calibration.margin_scales import margin_scales
 from congenial.accounting.calibration.split import best_split
 from congenial.accounting.calibration.target import TOLERANCE, Method, Target
-from congenial.accounting.loss.zero_concentrated import zcdp_rho
+from congenial.accounting.loss.zero_concentrated import is_number, zcdp_rho
 from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
@@ -23,6 +24,7 @@ from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.types import FloatArray
+from congenial.wording import show
 
 
 def calibrate(
@@ -170,11 +172,15 @@ def _check_levels(
     name: str, given: Mapping[int, float], tree: Tree, resolved: ResolvedInvariant
 ) -> None:
     """Check the entry of a goal or split for each level."""
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{name} is {show(given)}; give a mapping, such as {{0: 0.5, 1: 0.5}}.")
     for level, part in given.items():
-        if level not in range(tree.depth):
+        if not isinstance(level, int | np.integer) or level not in range(tree.depth):
             raise ArgumentError(f"{name} names level {level!r}; give 0 to {tree.depth - 1}.")
-        if not (math.isfinite(part) and part >= 0):
-            raise ArgumentError(f"{name}[{level}] is {part!r}; give a nonnegative, finite number.")
+        if not is_number(part) or not 0 <= part <= float_info.max:
+            raise ArgumentError(
+                f"{name}[{level}] is {show(part)}; give a nonnegative, finite number."
+            )
         if part > 0 and resolved.pinned[tree.level == level].all():
             raise PrivacyError(
                 f"{name} gives {part:g} to level {level}, which is published exactly, without "

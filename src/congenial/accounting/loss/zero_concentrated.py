@@ -79,7 +79,7 @@ def zcdp_epsilon(rho: float, delta: float, *, whole_orders: bool = False) -> flo
         If a number is out of range.
     """
     _check("rho", rho)
-    if not _is_number(delta) or not 0.0 < delta <= 1.0:
+    if not is_number(delta) or not 0.0 < delta <= 1.0:
         raise ArgumentError(f"delta is {delta!r}; give a number above 0, and at most 1.")
     if rho == 0.0:
         return 0.0
@@ -117,7 +117,7 @@ def zcdp_rho(epsilon: float, delta: float, *, whole_orders: bool = False) -> flo
     0.024356
     """
     for name, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
-        if not _is_number(value) or not 0.0 < value < most:
+        if not is_number(value) or not 0.0 < value < most:
             raise ArgumentError(f"{name} is {value!r}; give a number above 0 and below {most:g}.")
 
     def fits(rho: float) -> bool:
@@ -155,11 +155,12 @@ def pure_rho(epsilon: float) -> float:
 
 
 def _check(name: str, value: float) -> None:
-    if not (_is_number(value) and math.isfinite(value) and value >= 0.0):
+    if not (is_number(value) and math.isfinite(value) and value >= 0.0):
         raise ArgumentError(f"{name} is {value!r}; give a number that is not negative.")
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether a value is a real number, and no bool."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
