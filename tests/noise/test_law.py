@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
@@ -171,10 +172,23 @@ def test_an_invalid_scale_is_refused(law, scale):
 
 
 @pytest.mark.parametrize("law", [*DISCRETE.values(), *CONTINUOUS.values()])
-@pytest.mark.parametrize("scale", ["wide", None, [1.0, "x"], [[1.0], [1.0, 2.0]]])
+@pytest.mark.parametrize(
+    "scale",
+    [
+        *("wide", None, [1.0, "x"], [[1.0], [1.0, 2.0]]),
+        *("1", b"1", ["1"], True, np.True_, [True], 1j, np.timedelta64(3), 10**400),
+        *([True, Fraction(1)], np.array(["1", 2.0], dtype=object)),
+    ],
+)
 def test_a_scale_that_is_not_a_number_is_refused(law, scale):
-    with pytest.raises(ArgumentError):
+    with pytest.raises(ArgumentError, match=r"^(scale|sigma) is .*; give a positive number, or"):
         law(scale)
+
+
+@pytest.mark.parametrize("law", [*DISCRETE.values(), *CONTINUOUS.values()])
+@pytest.mark.parametrize("scale", [2, np.float32(2), np.array([2, 2]), Fraction(2), [Decimal(2)]])
+def test_a_scale_is_any_real_number(law, scale):
+    assert (law(scale).spread == 2.0).all()
 
 
 @pytest.mark.parametrize("kind", sorted(DISCRETE))

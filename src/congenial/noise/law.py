@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from decimal import Decimal
 from importlib import import_module
+from numbers import Real
 from pkgutil import iter_modules
 from sys import float_info
-from typing import Literal, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -179,11 +181,12 @@ def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
     """Return a scale parameter as an array; entries positive, inf allowed."""
     remedy = "give a positive number, or one for each query (inf where a query is not measured)."
     try:
-        array = np.asarray(value, dtype=np.float64)
+        given = np.asarray(value)
+        array = given.astype(np.float64, copy=False) if _are_real(given) else np.array(np.nan)
     except (TypeError, ValueError, OverflowError) as cause:
         raise ArgumentError(f"{name} is {show(value)}; {remedy}") from cause
     if array.ndim > 1 or np.isnan(array).any() or (array <= 0).any():
-        raise ArgumentError(f"{name} is {value!r}; {remedy}")
+        raise ArgumentError(f"{name} is {show(value)}; {remedy}")
     finite = array[np.isfinite(array)]
     wrong = finite[(finite < _LEAST_SCALE) | (finite > _MOST_SCALE)]
     if wrong.size:
@@ -192,6 +195,13 @@ def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
             "or inf where a query is not measured."
         )
     return array
+
+
+def _are_real(array: npt.NDArray[Any]) -> bool:
+    """Whether entries are real numbers; numpy also makes numbers of texts, times and bools."""
+    if array.dtype.kind == "O":
+        return all(isinstance(v, Real | Decimal) and not isinstance(v, bool) for v in array.flat)
+    return array.dtype.kind in "iuf"
 
 
 def checked_granularity(value: float) -> float:
