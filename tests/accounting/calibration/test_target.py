@@ -25,8 +25,9 @@ def resolved(*, bounds=True):
     [
         ({"epsilon": True}, "epsilon is True"),
         ({"epsilon": "1"}, "epsilon is '1'"),
-        ({"epsilon": 0.0}, "at least 1e-90"),
-        ({"epsilon": 10**400}, "finite number"),
+        ({"epsilon": 0.0}, r"epsilon is 0\.0; give a number from 1e-90 to 1e\+90\.$"),
+        ({"epsilon": 1e300}, r"epsilon is 1e\+300; give a number from 1e-90 to 1e\+90\.$"),
+        ({"epsilon": 10**400}, r"epsilon is 10000.*; give a number from 1e-90 to 1e\+90\.$"),
         ({"neighbours": "swap"}, "neighbours is 'swap'"),
         ({"method": "projection"}, "method is 'projection'"),
     ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from sys import float_info
 from typing import Literal
 
 import numpy as np
@@ -30,8 +29,8 @@ from congenial.wording import show
 
 Method = Literal["conditioning", "imaging"]
 METHODS: tuple[Method, ...] = ("conditioning", "imaging")
-# Below this epsilon, the scale of the noise leaves the range that laws accept.
-_LEAST_EPSILON = 1e-90
+# Beyond these epsilons, the scale of the noise leaves the range that laws accept.
+_LEAST_EPSILON, _MOST_EPSILON = 1e-90, 1e90
 # Relative tolerance between the epsilon asked for and that of the calibrated noise.
 TOLERANCE = 1e-9
 # The same for Gaussian noise: converting rho to epsilon loses digits if delta is far above epsilon.
@@ -59,9 +58,10 @@ class Target:
         epsilon = self.epsilon
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
             raise ArgumentError(f"epsilon is {epsilon!r}; give a positive number.")
-        if not _LEAST_EPSILON <= epsilon <= float_info.max:
+        if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
             raise ArgumentError(
-                f"epsilon is {show(epsilon)}; give a finite number of at least {_LEAST_EPSILON:g}."
+                f"epsilon is {show(epsilon)}; give a number from {_LEAST_EPSILON:g} to "
+                f"{_MOST_EPSILON:g}."
             )
         check_relation(self.neighbours)
         if self.method not in METHODS:
