@@ -7,9 +7,10 @@ import pytest
 
 import congenial as cg
 from congenial.domain.tree import Tree
-from congenial.errors import InvariantError
+from congenial.errors import ArgumentError, InvariantError
 from congenial.imaging import closest
 from congenial.imaging.closest import project
+from congenial.imaging.closest_in_parts import project_by_parts
 from congenial.invariants.written import (
     bounds,
     consistent,
@@ -66,6 +67,15 @@ def test_a_plain_vector_with_crossing_sums_is_least_squares():
     assert z == pytest.approx(y + (matrix.T @ nu) / weight)
     pinned = project(y, linear(matrix, value) & exactly([0]), weight)
     assert pinned[0] == 1.0 and matrix @ pinned == pytest.approx(value)
+
+
+def test_a_vector_of_another_length_than_the_tree_is_refused_by_its_name():
+    tree = Tree.from_paths(["all/a", "all/b"])
+    said = "y has 1 value, and the tree that the invariant imposes has 3 counts"
+    with pytest.raises(ArgumentError, match=said):
+        project([1], consistent(tree), integer=True)
+    with pytest.raises(ArgumentError, match=said):
+        project_by_parts([1], consistent(tree), 0)
 
 
 @pytest.mark.parametrize("integer", [False, True])

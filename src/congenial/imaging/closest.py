@@ -37,6 +37,7 @@ from congenial.invariants.written import Consistent, Invariant, resolve_invarian
 from congenial.noise.law import too_far_from_zero
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
+from congenial.wording import many
 
 Norm = Literal["l2", "l1"]
 NORMS: tuple[Norm, ...] = ("l2", "l1")
@@ -123,7 +124,8 @@ def project(
     array = as_array("the entries of y", y)
     if array.ndim != 1 or array.size == 0:
         raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
-    resolved = resolve_invariant(invariant, array.size, imposed(invariant), whole=integer is True)
+    domain = imposed(invariant, array.size)
+    resolved = resolve_invariant(invariant, array.size, domain, whole=integer is True)
     check_feasible(resolved, invariant, whole=integer is True)
     made = Projector(resolved, checked_weights(weights, resolved.n), norm, integer, beta)
     check_zeros(resolved, 1.0 if weights is None else weights, array)
@@ -149,10 +151,16 @@ def check_zeros(resolved: ResolvedInvariant, weights: npt.ArrayLike, y: npt.NDAr
         )
 
 
-def imposed(invariant: Invariant) -> Tree | Workload | None:
-    """The tree or workload whose names an invariant may use."""
+def imposed(invariant: Invariant, size: int) -> Tree | Workload | None:
+    """The tree or workload whose names an invariant may use; refuse a `y` of another size."""
     parts = getattr(invariant, "parts", ())
-    return next((p.domain for p in parts if isinstance(p, Consistent)), None)
+    domain = next((p.domain for p in parts if isinstance(p, Consistent)), None)
+    if domain is not None and len(domain) != size:
+        raise ArgumentError(
+            f"y has {many(size, 'value')}, and the {type(domain).__name__.lower()} that the "
+            f"invariant imposes has {len(domain):,} counts; give a value for each."
+        )
+    return domain
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,7 +93,7 @@ def project_by_parts(
         raise ArgumentError(f"norm is {norm!r}; give 'l2'.")
     if norm != "l2":
         raise UnsupportedError(f"norm is {norm!r}, which is not covered in parts; use project().")
-    domain = imposed(invariant)
+    domain = imposed(invariant, array.size)
     if domain is None:
         raise ArgumentError("the invariant has no sums of a tree to cut; add consistent(tree).")
     split = nested_tree(domain, "project_by_parts()").split(level)
