@@ -67,6 +67,8 @@ def test_lists(words, told):
 def test_the_nearest_name_is_suggested_and_no_other():
     assert nearest("Privasy", ("data", "privacy")) == " (did you mean 'privacy'?)"
     assert nearest("speed", ("data", "privacy")) == ""
+    assert nearest("INT", ("BIGINT", "INTEGER")) == " (did you mean 'INTEGER'?)"
+    assert nearest("BIGIN", ("INTEGER", "BIGINT")) == " (did you mean 'BIGINT'?)"
     known = ("place: income", "place: income by race", "place: sex by race")
     assert nearest("place: race by income", known) == " (did you mean 'place: income by race'?)"
 

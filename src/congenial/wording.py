@@ -65,12 +65,15 @@ def one_of(names: Iterable[str]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """Suggest the known name that `name` resembles most, in brackets, or nothing.
 
-    One with the same words in another order, such as those of a margin, comes first.
+    One with the same words in another order, such as those of a margin, comes first; then one of
+    the three that resemble it most which begins with it, such as INTEGER with INT.
     """
     folded = {v.casefold(): v for v in reversed(list(known))}
     words = sorted(name.casefold().split())
     close = [v for v in folded if len(words) > 1 and sorted(v.split()) == words]
-    close = close or difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    if not close:
+        alike = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.6)
+        close = sorted(alike, key=lambda v: not v.startswith(name.casefold()))
     return f" (did you mean '{folded[close[0]]}'?)" if close else ""
 
 

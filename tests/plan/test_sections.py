@@ -192,7 +192,11 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
         [('"substitute"', '"add-remove"')],
         ["'root'", "'substitute'"],
     ),
-    ("no levels", [('["Borough", "PULocationID"]', "[]")], ["hierarchy.levels is empty"]),
+    (
+        "no levels",
+        [('["Borough", "PULocationID"]', "[]")],
+        ["hierarchy.levels is empty", "or, in a plan with a table of attributes, leave"],
+    ),
     (
         "a level twice",
         [('["Borough", ', '["PULocationID", ')],
@@ -219,6 +223,11 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
         ["data.table is missing", "t.duck"],
     ),
     ("a table of no database", [("where =", 'table = "t"\nwhere =')], ["data.table is 't'"]),
+    (
+        "a short name of a type",
+        [("where =", 'types = { age = "INT" }\nwhere =')],
+        ["data.types.age is 'INT'", "(did you mean 'INTEGER'?)"],
+    ),
     ("a blank where", [('"PULocationID <= 263"', '""')], ["data.where is empty"]),
     ("a lookup of another kind", [("lookup.csv", "lookup.json")], ["data.lookup.source", ".csv"]),
 ]

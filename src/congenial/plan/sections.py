@@ -218,7 +218,8 @@ class Hierarchy(Section, frozen=True):
                 "hierarchy.domain",
                 f"is {show(self.domain)} while hierarchy.levels is empty, so the root is the only "
                 "node",
-                "leave hierarchy.domain out, or name the columns of the levels",
+                "name the columns of the levels, or, in a plan with a table of attributes, leave "
+                "hierarchy.domain out",
             )
         check_once("hierarchy.levels", self.levels, "give each column once", str.casefold)
 
