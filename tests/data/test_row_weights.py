@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from congenial.accounting.amounts import Amount
-from congenial.data.counts import count
+from congenial.data.counts import check_columns, count
 from congenial.errors import DataError, PlanError
 from congenial.ledger.ledger_file import init_ledger
 from congenial.plan.plan import Plan, parse_plan
@@ -130,13 +131,24 @@ def test_a_weight_with_another_use_is_refused(weight: str, data: str, message: s
         weighted_plan("rows.csv", weight=weight, data=data)
 
 
-def test_a_weight_that_is_no_column_or_no_number_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", [count, check_columns])
+def test_a_weight_that_is_no_column_or_no_number_is_refused(
+    tmp_path: Path, by: Callable[..., object]
+) -> None:
     write_rows(tmp_path, [3, 4, 5])
     with pytest.raises(DataError, match=r"data\.weight names the column 'persons'"):
-        count(weighted_plan("rows.csv", weight="persons"), base=tmp_path)
+        by(weighted_plan("rows.csv", weight="persons"), base=tmp_path)
     frame = pl.DataFrame({"zone": ["a"], "people": [True]})
     with pytest.raises(DataError, match="whose type is BOOLEAN; name a column of whole numbers"):
-        count(weighted_plan("rows.csv"), base=tmp_path, frame=frame)
+        by(weighted_plan("rows.csv"), base=tmp_path, frame=frame)
+
+
+def test_columns_are_checked_without_a_look_at_rows(tmp_path: Path) -> None:
+    write_rows(tmp_path, ["many"])
+    plan = weighted_plan("rows.csv")
+    check_columns(plan, base=tmp_path)
+    with pytest.raises(DataError, match="is no whole number"):
+        count(plan, base=tmp_path)
 
 
 def test_a_column_with_the_name_of_a_count_is_told_before_a_release(

@@ -297,6 +297,17 @@ def count(plan: Plan, *, base: Path, frame: object | None = None) -> Counted:
         return source.counted
 
 
+def check_columns(plan: Plan, *, base: Path, frame: object | None = None) -> None:
+    """Refuse what is wrong with the columns that a plan names, as counting does; read no rows."""
+    with open_source(plan, base=base, frame=frame) as source:
+        for part in source.parts:
+            needed = part.needed
+            # the others are queries, or read the rows of a SQLite file
+            for batch in part.batches if isinstance(part.batches, list) else ():
+                rows = _typed(part.plan, batch, needed)
+                _weighted(part.connection, part.plan, part.public, rows)
+
+
 def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> list[str]:
     """Columns of the rows that counting reads; a name that is in no table is refused."""
     lookup = plan.data.lookup
@@ -389,9 +400,13 @@ def fill_tally(source: RowSource, needed: Collection[str]) -> None:
     for batch in source.batches:
         if is_empty(connection, batch, unreadable(batch)):
             continue
-        kept = {c: k for c, k in batch.columns.items() if c in needed or c == KEPT}
-        typed_rows = with_types(replace(batch, columns=kept), plan.data.types or {})
-        _tally(connection, plan, public, typed_rows, source.within)
+        _tally(connection, plan, public, _typed(plan, batch, needed), source.within)
+
+
+def _typed(plan: Plan, batch: Relation, needed: Collection[str]) -> Relation:
+    """The columns of a batch that are needed, with the types that the plan gives them."""
+    kept = {c: k for c, k in batch.columns.items() if c in needed or c == KEPT}
+    return with_types(replace(batch, columns=kept), plan.data.types or {})
 
 
 def _counted_by(plan: Plan) -> dict[str, str]:
@@ -438,15 +453,11 @@ def _tally(
     With TRY, a row on which the row filter fails is left out, so that no record decides whether the
     others are counted.
     """
-    whole, condition = joined(plan, public, rows), public.condition
-    check_condition(connection, condition, whole, condition.sql)
-    names = _counted_by(plan)
+    whole, records = _weighted(connection, plan, public, rows)
+    condition, names = public.condition, _counted_by(plan)
     fate = f"CASE WHEN records IS NULL THEN '{_UNCOUNTED}' ELSE fate END"
     columns = {"fate": fate} | {n: n for n in names}
     kept = ", ".join(f"CASE WHEN kept THEN {sql} END AS {n}" for n, sql in columns.items())
-    records = whole.weight
-    if plan.data.weight is not None:
-        records += f" * {records_of_row(plan.data.weight, rows)}"
     ask(
         connection,
         f"INSERT INTO tally SELECT kept, {kept}, sum(records) FROM (SELECT "
@@ -462,6 +473,18 @@ def _tally(
             "CAST(sum(records) AS HUGEINT) AS records FROM tally GROUP BY ALL",
             BROKEN,
         )
+
+
+def _weighted(
+    connection: Connection, plan: Plan, public: Public, rows: Relation
+) -> tuple[Relation, str]:
+    """Rows with the lookup's columns, and SQL for the number of records of each; types fit."""
+    whole, condition = joined(plan, public, rows), public.condition
+    check_condition(connection, condition, whole, condition.sql)
+    records = whole.weight
+    if plan.data.weight is not None:
+        records += f" * {records_of_row(plan.data.weight, rows)}"
+    return whole, records
 
 
 def check_tally(connection: Connection, plan: Plan, shown: str, *, some: bool) -> None:

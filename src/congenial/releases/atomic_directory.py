@@ -6,7 +6,7 @@ import ctypes
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,9 +25,14 @@ _BYTES = 16
 
 
 @contextmanager
-def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
-    """Yield a directory beside `out` that is renamed to `out` at the end, or removed on failure."""
-    _check_target(out, overwrite)
+def write_aside(
+    out: Path, overwrite: bool, before: Callable[[], None] = lambda: None
+) -> Iterator[Path]:
+    """Yield a directory beside `out` that is renamed to `out` at the end, or removed on failure.
+
+    `before` is called before a release at `out` is refused, and may refuse what matters more.
+    """
+    _check_target(out, overwrite, before)
     place: Path | None = None
     try:
         with uninterrupted():
@@ -59,7 +64,7 @@ def check_room(place: Path, counts: int) -> None:
         )
 
 
-def _check_target(out: Path, overwrite: bool) -> None:
+def _check_target(out: Path, overwrite: bool, before: Callable[[], None]) -> None:
     if out.name in ("", ".."):
         raise ReleaseError(
             f"`out` is {str(out)!r}, which is no new name; give one, such as "
@@ -96,6 +101,7 @@ def _check_target(out: Path, overwrite: bool) -> None:
             "that does not exist yet."
         )
     if not overwrite:
+        before()
         raise ReleaseError(
             f"{str(out)!r} holds a release; give `overwrite=True` to replace it, or another `out`."
         )

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 
 import duckdb
 import numpy as np
@@ -25,7 +26,7 @@ from congenial.releases import directory as files
 from congenial.releases.making.make_release import release
 from congenial.releases.model import build_model, choose_method
 from congenial.verification.verdict import verify
-from support.city import TRIPS, ZONES, listing, make_city
+from support.city import SECTIONS, TRIPS, ZONES, listing, make_city
 from support.ledgers import make_ledger
 
 
@@ -217,6 +218,22 @@ def test_an_older_release_is_replaced_only_with_overwrite(tmp_path):
         ["out", "plan.toml", "rows.csv", "zones.csv"]
         + [f"out/{n}" for n in (files.CERTIFICATE, files.CSV, files.PARQUET)]
     )
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ('where = "hour >= 18"', "does not fit its columns .hour VARCHAR"),
+        ('where = "random() < 0.5"', r"calls random\(\)"),
+        ('where = "minute = 3"', "names 'minute', which is no column of 'rows.csv'"),
+        ('types = { minute = "INTEGER" }', "'minute'"),
+    ],
+)
+def test_wrong_columns_are_told_before_an_older_release(tmp_path, data, told):
+    make(tmp_path, simulate=1)
+    plan = make_city(tmp_path, data=f"{textwrap.dedent(SECTIONS['data'])}{data}")
+    with pytest.raises(CongenialError, match=told):
+        make(tmp_path, plan=plan)
 
 
 def test_overwriting_without_an_atomic_exchange(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ import numpy as np
 from congenial.accounting.amounts import amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.mechanism import Certified, Measuring
-from congenial.data.counts import JointSource, RowSource, open_source
+from congenial.data.counts import JointSource, RowSource, check_columns, open_source
 from congenial.data.row_weights import unweighted
 from congenial.data.spelling import odd_names
 from congenial.domain.workers import Here, Workers
@@ -179,7 +179,8 @@ def release(
     with (
         _Debited() as debited,
         _workers(on, plan, say) as workers,
-        write_aside(out, overwrite) as place,
+        # `overwrite` is no remedy for a plan whose columns are wrong
+        write_aside(out, overwrite, partial(check_columns, plan, base=base, frame=frame)) as place,
     ):
         reserved = partial(_debit, debited, ledger, base, out)
         order = Order(
