@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal, localcontext
 from statistics import NormalDist
 
 import pytest
@@ -50,6 +51,15 @@ def test_the_statement_about_a_readers_belief_is_true_for_gaussian_noise(tmp_pat
 def test_a_bound_is_rounded_up(exact, shown):
     assert sentences._up(exact) == shown
     assert float(shown) >= exact * (1.0 - 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 4.6, 10.0, 13.9, 16.0, 40.0, 700.0])
+def test_a_probability_is_rounded_up_and_stays_below_1(epsilon):
+    with localcontext(prec=400):
+        rest = 1 / (1 + Decimal(epsilon).exp())
+        shown = Decimal(sentences._percent(float(rest)).removesuffix("%")) / 100
+        assert 1 - rest <= shown < 1
+        assert shown - (1 - rest) <= Decimal("0.01")
 
 
 BOTH = 'publish = ["table", "measurements"]'

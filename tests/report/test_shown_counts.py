@@ -48,7 +48,7 @@ def test_the_facts_about_parts_add_up(seed):
     finite = whole.widths[np.isfinite(whole.widths)]
     assert finite.tolist() == sorted({*reach[known & ~exact].tolist()})
     with np.errstate(divide="ignore", invalid="ignore"):
-        none = np.where(exact, 0.0, np.inf)
+        none = np.where(exact | (value.values != 0), 0.0, np.inf)
         share = np.sort(np.where(reach == 0, none, reach / np.abs(value.values))[known])
     at = np.linspace(0, share.size - 1, 201).astype(int)
     wanted = [None if np.isinf(s) else round(s, 6) for s in share[at].tolist()]

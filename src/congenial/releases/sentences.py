@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from decimal import Decimal
 from types import MappingProxyType
 
 import numpy as np
@@ -131,7 +132,7 @@ def plain(certificate: Statement) -> str:
     """
     claim, records = certificate.guarantee, certificate.guarantee.neighbours.records
     slack = SLACK if claim.delta > 0.0 else 1.0
-    sure = _percent(1.0 / (1.0 + math.exp(-claim.epsilon) / slack))
+    sure = _percent(1.0 / (1.0 + slack * math.exp(claim.epsilon)))
     of = "this one" if records == 1 else f"these {records}"
     agree = ""
     if any(isinstance(one, PublishedExactly) for one in certificate.invariants):
@@ -499,9 +500,8 @@ def conditioning_on_bounds(
     gamma: float, shown: str = "congenial explain shows", *, nonnegative: bool = True
 ) -> str:
     """Say what conditioning on bounds costs compared with the default method, at a given gamma."""
-    wider = (
-        f" Bounds multiply the cost of its noise by {1.0 + gamma:.3g}, so the noise must be wider."
-    )
+    factor = rounded_up(1.0 + gamma, 3)
+    wider = f" Bounds multiply the cost of its noise by {factor}, so the noise must be wider."
     near = "near zero come out too large" if nonnegative else "near a bound come out too far away"
     return (
         f"Conditioning on bounds costs accuracy.{wider * (gamma >= 0.005)} Sums of many "
@@ -518,10 +518,10 @@ def _covered(claim: Claim) -> str:
 def noise_and_bounds(base: float, gamma: float, source: str) -> str:
     """Say how much of epsilon the noise takes, and how much the bounds."""
     if gamma == 0.0:
-        return f"The noise costs {base:.6g}, and bounds add nothing ({source})."
+        return f"The noise costs {rounded_up(base, 6)}, and bounds add nothing ({source})."
     return (
-        f"The noise costs {base:.6g}; bounds multiply that by 1 + gamma, gamma = {gamma:.3g} "
-        f"({source})."
+        f"The noise costs {rounded_up(base, 6)}; bounds multiply that by 1 + gamma, gamma = "
+        f"{rounded_up(gamma, 3)} ({source})."
     )
 
 
@@ -623,7 +623,7 @@ def _sum(total: SumInterval, share: str) -> str:
     if total.lower is None or total.upper is None:
         return f"{of}; no error margin is known."
     ends = f"from {total.lower:,} to {total.upper:,}"
-    return f"{of}; the true one is {ends}, with a probability of {share}."
+    return f"{of}. Interval: {ends}. In at least {share} of releases, it contains the true sum."
 
 
 def _required(certificate: Statement) -> str:
@@ -679,7 +679,7 @@ def _spent(level: LevelNoise) -> str:
         return f"{level.level}: no noisy counts, so this level costs no epsilon."
     return (
         f"{level.level}: noise of scale {level.scale:.4g}. This level costs epsilon "
-        f"{rounded_up(level.epsilon, 4)}, {level.share_of_budget:.1%} of the cost of the noise."
+        f"{rounded_up(level.epsilon, 4)}; the plan's split gives it {level.share_of_budget:.1%}."
     )
 
 
@@ -693,7 +693,7 @@ def _up(probability: float) -> str:
     return f"{math.ceil(probability * 10.0**digits * (1.0 - 1e-9)) / 10.0**digits:.2g}"
 
 
-def _percent(share: float) -> str:
-    # rounded up, so that it is true; 100% would say that nothing is hidden
-    up = math.ceil(share * 100.0)
-    return f"{up}%" if up < 100 else f"{math.ceil(share * 1e6) / 1e4:.4f}%"
+def _percent(rest: float) -> str:
+    # 1 minus the rest, rounded up, so that it is true; 100% would say that nothing is hidden
+    digits = 0 if rest >= 0.01 else max(4, math.ceil(-math.log10(rest)) - 2)
+    return f"{100 - Decimal(math.floor(rest * 10.0 ** (digits + 2))).scaleb(-digits)}%"

@@ -170,7 +170,7 @@ def level_facts(exact: BoolArray, value: Numbers, lower: Numbers, upper: Numbers
     reach = np.maximum(np.abs(value.values - ends[0]), np.abs(ends[1] - value.values))
     known = np.isfinite(reach)
     with np.errstate(divide="ignore", invalid="ignore"):
-        none = np.where(exact, 0.0, np.inf)
+        none = np.where(exact | (value.values != 0), 0.0, np.inf)
         share = np.where(reach == 0.0, none, reach / np.abs(value.values))
     shares, times = np.unique(share[known], return_counts=True)
     return LevelFacts(int(exact.sum()), np.unique(reach[~exact]), shares, times)
