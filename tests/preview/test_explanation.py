@@ -109,7 +109,7 @@ def test_every_promise_is_named(tmp_path):
         pytest.approx(2 / (0.4 * found.guarantee.base_epsilon)),
         pytest.approx(2 / (0.6 * found.guarantee.base_epsilon)),
     ]
-    assert "The noise costs 0.566566; bounds multiply that by 1 + gamma, gamma = 0.765" in text
+    assert "The noise costs 0.566566; bounds multiply that by 1 + gamma, gamma = 0.766" in text
     assert "(proved bound: proofs/inequalities.md)" in text
     assert "Exact sampler" in text
     assert "Not protected: the exact count of City" in text
