@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from congenial.kernels.network import family_tilts as kernels
+from congenial.sum_network.families.equal_subtrees import merge_equal
 from congenial.sum_network.families.family_sums import _Filling
 from support.bounded_trees import compiled, conditioned, random_tree
 
@@ -16,7 +17,7 @@ def filling(seed, scale):
     """Return the families of a random tree whose counts are at least 0."""
     tree, x = random_tree(np.random.default_rng(seed), 120)
     made = compiled(conditioned(tree, scale), x)
-    return _Filling(made.forest, made.weights)
+    return _Filling(merge_equal(made.forest, made.weights))
 
 
 def distances(rounds):

@@ -112,7 +112,7 @@ def test_families_of_leaves_whose_tables_lie_elsewhere_get_other_tilts(matched, 
 
     def far_off(filling):
         begin(filling)
-        leaves = filling.families.of_leaves
+        leaves = filling.families.of.of_leaves
         filling.theta[leaves] -= 2.0
         filling.law.tilt[leaves] -= 2.0
         if not matched:

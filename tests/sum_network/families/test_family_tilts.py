@@ -7,6 +7,7 @@ import pytest
 
 import congenial as cg
 from congenial.sum_network.families import family_draws, family_sums
+from congenial.sum_network.families.equal_subtrees import merge_equal
 from support.bounded_trees import compiled, conditioned, filled
 
 pytestmark = pytest.mark.kernels
@@ -44,7 +45,7 @@ def test_members_are_hardly_tilted_again_for_a_fixed_sum(scale):
 def test_tilts_stay_near_those_above_if_asked(near):
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
     made = compiled(conditioned(tree, 5.0, pinned=False), tree.roll_up(np.arange(5)))
-    rounds = family_sums._Filling(made.forest, made.weights, near=near).rounds
+    rounds = family_sums._Filling(merge_equal(made.forest, made.weights), near=near).rounds
     # the bounds of sums follow from those of leaves, so a weight falls by 1 / scale on both sides
     held = rounds.owner >= 0
     np.testing.assert_allclose(rounds.least[held], 0.2 if near else np.inf)

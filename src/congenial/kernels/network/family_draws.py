@@ -198,7 +198,7 @@ def draw(
     ones.
     """
     start, member, owner, root, of_leaves, lone, _, _ = families
-    of_table, place, first, size, running, _, _, _ = tables
+    of_table, place, first, size, running, tails, _, _ = tables
     base_tilt, retilt = tilts
     columns, used = values.shape[1], 0
     rows, shares, laid = np.empty(1024, dtype=np.int64), np.empty(1024), np.empty((64, 2))
@@ -225,6 +225,8 @@ def draw(
         last, most, need, tilt = -1, np.int64(0), 0, 0.0
         edge = mean = variance = 0.0
         widest = lifted = 0
+        # least sum of places, and whether nothing may lie below any table
+        floor, ends = np.int64(0), True
         if of_leaves[f]:
             need, widest, highest = _lifted(f, leaves)
             if lifts[0].size < widest + 2:
@@ -237,7 +239,10 @@ def draw(
         else:
             room = 0
             for j in range(begin, stop):
-                width = size[of_table[member[j]]]
+                t = of_table[member[j]]
+                floor += first[t]
+                ends &= tails[0, t] == 0.0
+                width = size[t]
                 room, widest = room + width, max(widest, width)
                 lifted += lone[member[j]]
             if rows.size < room:
@@ -307,7 +312,7 @@ def draw(
                     )
                 else:
                     off = (4.0 * abs(tilt) * widest + 128.0) * need * _UNIT
-                    proposal = last, most, edge, tilt != 0.0, rows, shares, off
+                    proposal = last, most, edge, floor, ends, tilt != 0.0, rows, shares, off
                     done = _try_tables(f, families, tables, proposal, words, used, values, r)
                 if done < 0:
                     state[2] = UNDECIDED
@@ -441,8 +446,8 @@ def _try_tables(f, families, tables, proposal, words, used, values, r):
     """Draw members by their tables; return whether they are accepted, -1 if the caller decides."""
     start, member, owner, _, _, _, _, _ = families
     of, place, first, size, running, _, _, _ = tables
-    last, most, edge, tilted, rows, shares, off = proposal
-    left, at, own = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)), 0, 0
+    last, most, edge, floor, ends, tilted, rows, shares, off = proposal
+    left, at, own = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)) - floor, 0, 0
     sums, ratio = rows if tilted else running, 1.0
     for j in range(start[f], start[f + 1]):
         u = member[j]
@@ -458,14 +463,16 @@ def _try_tables(f, families, tables, proposal, words, used, values, r):
             return -1
         i = _passed(sums, begin, width, target)
         values[u, r] = first[t] + i
-        left -= values[u, r]
+        left -= i
+        if left < 0 and ends:
+            return 0
         if tilted:
             ratio *= shares[begin + i]
     u = member[last]
-    values[u, r] = left
+    values[u, r] = first[of[u]] + left
     if start[f + 1] - start[f] == 1:
         return 1
-    i = left - first[of[u]]
+    i = left
     if i < 0 or i >= size[of[u]]:
         return 0 if _decided(edge, _WELL, words[used]) == 0 else -1
     entry = sums[own + i] - (sums[own + i - 1] if i > 0 else np.int64(0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -118,6 +118,31 @@ class FamilySums:
     doubt: Doubt
     variables: int  # Number of variables that are asked for, which come first.
     freed: Freed | None = None  # Variables that are 0 in the sums and follow from the others.
+
+    def of_families(
+        self,
+        families: FamilyMembers,
+        order: Indices,
+        *,
+        number: Indices | IntArray,
+        tables: Indices,
+    ) -> FamilySums:
+        """Return the tables for other families, each of which has those of family number[f].
+
+        `tables` has the table of each variable, and then of each fixed sum, as in `TablesOfOwners`.
+        """
+        return replace(
+            self,
+            order=np.ascontiguousarray(order),
+            families=families,
+            tables=self.tables._replace(of=tables),
+            limits=self.limits[:, number],
+            leaves=self.leaves.take(number),
+            binomials=self.binomials._replace(of=self.binomials.of[number]),
+            base_tilt=self.base_tilt[number],
+            directly=self.directly[number],
+            retilt=self.retilt[number],
+        )
 
     @property
     def n(self) -> int:

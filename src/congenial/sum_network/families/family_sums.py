@@ -13,17 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.network import equal_families as equality
-from congenial.kernels.network import families as grouping
 from congenial.kernels.network import family_sums as kernels
 from congenial.kernels.network import member_sums
 from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network import SharedUnary, SumForest
 from congenial.sum_network.families.equal_families import first_equal, ranges
+from congenial.sum_network.families.equal_subtrees import Merged, merge_equal, merged, spread
 from congenial.sum_network.families.family_records import (
     Binomials,
     DistinctTables,
     Doubt,
-    FamilyMembers,
     FamilySums,
     Owners,
 )
@@ -34,6 +33,7 @@ from congenial.sum_network.families.family_tilts import (
     Shape,
     common_tilt,
 )
+from congenial.sum_network.families.grouping import families_of, leave_free
 from congenial.sum_network.families.growing_tables import GrowingTables
 from congenial.sum_network.families.narrow_families import narrowed
 from congenial.sum_network.families.wide_noise import applies, have_wide_noise
@@ -75,8 +75,11 @@ def fill_families(forest: SumForest, weights: SharedUnary) -> FamilySums | None:
     """Fill the tables; None where this way does not apply, or draws would be rejected too often."""
     if not applies(forest, weights):
         return None
-    found = _Filling(*narrowed(forest, weights)).filled()
-    return None if found is None else replace(found, variables=forest.n)
+    narrow = narrowed(forest, weights)
+    whole = families_of(*narrow)
+    by = merged(*narrow, whole)
+    found = _Filling(by).filled()
+    return None if found is None else replace(spread(found, whole, by), variables=forest.n)
 
 
 def fill_below_root(forest: SumForest, weights: SharedUnary) -> tuple[FamilySums, float] | None:
@@ -85,21 +88,31 @@ def fill_below_root(forest: SumForest, weights: SharedUnary) -> tuple[FamilySums
     The root's own weight and the sum above it, of what is outside, affect tilts alone. Returns the
     tilt of the root's table, too; None where draws would be rejected too often.
     """
-    filling = _Filling(*narrowed(forest, weights))
-    sent = filling.leave_free(0)
+    narrow = narrowed(forest, weights)
+    whole = families_of(*narrow)
+    by = merged(*narrow, whole)
+    filling = _Filling(by)
+    sent = filling.leave_free(int(by.variable[0]))
     found, tilt = filling.filled(), float(filling.owners.tilt[sent])
-    return None if found is None else (replace(found, variables=forest.n), tilt)
+    if found is None:
+        return None
+    return replace(spread(found, leave_free(whole, 0), by), variables=forest.n), tilt
 
 
 def settled(forest: SumForest, weights: SharedUnary) -> Settled:
     """Return multipliers of the sums of a forest whose noise is wide, and moments at them.
 
-    A member of a family may have a weight of any kind, see `joined`.
+    A member of a family may have a weight of any kind, see `joined`. The moments of leaves of
+    families of leaves may be missing.
     """
-    filling = _Filling(forest, weights, near=False)
-    tilt = filling.rounds.rounded(filling.settled.tilt, filling.reach)
-    tilt = _on_grid(tilt[filling.first_of])
-    return filling.settled._replace(tilt=tilt)
+    by = merge_equal(forest, weights)
+    filling = _Filling(by, near=False)
+    found, reach = filling.settled, filling.families.reach
+    tilt = _on_grid(filling.rounds.rounded(found.tilt, reach))[by.sum_of]
+    mean, variance = found.of_sum
+    # the last entry is for variables of number -1
+    own = np.pad(found.of_variable, ((0, 0), (0, 1)), constant_values=np.nan)[:, by.variable]
+    return Settled(tilt, (mean[by.sum_of], variance[by.sum_of]), (own[0], own[1]))
 
 
 def matched_tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
@@ -114,98 +127,57 @@ def matched_tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
 class _Filling:
     """The tables on their way up."""
 
-    def __init__(self, forest: SumForest, weights: SharedUnary, *, near: bool = True) -> None:
-        n, m = forest.n, forest.m
-        unary, code, owner = weights.unary, weights.code, forest.owner
-        start, self.bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
-        member = np.empty(n, dtype=np.int32)
-        shape = forest.above, owner, forest.depth
-        begin = grouping.families(*shape, start, member, self.bottom_up)
-        member = member[: start[-1]]
-        if begin >= 0:
-            member = np.arange(begin, begin + start[-1], dtype=np.int32)
-        self.owned = np.zeros(n, dtype=np.bool_)
-        self.owned[owner[owner >= 0]] = True
-        lo = np.where(np.isfinite(unary.lo), unary.lo, 0.0)
-        least = np.where(self.owned, 0, lo.astype(np.int64)[code])
-        gap = np.where(self.owned, 0, np.maximum(unary.center - lo, 0.0).astype(np.int64)[code])
-        inverse = np.where(unary.kind == laws.LAPLACE, 1.0 / unary.scale, 0.0)
-        self.inverse, self.m, self.n = inverse[code], m, n
-        self.level = forest.depth
-        above = np.where(owner >= 0, forest.above[owner], -1).astype(np.int64)
-        of_leaves, rate = np.empty(m, dtype=np.bool_), np.empty(m)
-        # largest distance of a leaf below each sum from its bound
-        self.reach = np.empty(m, dtype=np.int64)
-        laws_of = self.owned, self.inverse, gap
-        equality.find_leaves(start, member, *laws_of, of_leaves, rate, self.reach)
-        leaf = ~self.owned & (forest.above >= 0)
-        self.families = FamilyMembers(
-            start,
-            member,
-            owner,
-            (owner >= 0) & (above < 0),
-            of_leaves,
-            leaf & ~of_leaves[np.maximum(forest.above, 0)],
-            gap,
-            least,
-        )
-        self.number = np.diff(start).astype(np.int64)
-        law, holds = self._leaves(rate), owner >= 0
-        own = code[owner]
+    def __init__(self, by: Merged, *, near: bool = True) -> None:
+        forest, weights = by.forest, by.weights
+        m, unary, code, owner = forest.m, weights.unary, weights.code, forest.owner
+        self.n, self.m, self.times = forest.n, m, by.times
+        self.families = families_of(forest, weights)
+        of, above, self.level = self.families.of, self.families.above, forest.depth
+        summed = forest.above >= 0
+        number = np.bincount(forest.above[summed], self.times[summed], minlength=m)
+        self.number = number.astype(np.int64)
+        law, holds, own = self._leaves(), owner >= 0, code[owner]
         self.weight = np.where(holds, own, -1).astype(np.int64)
-        self.first_of = self._first_of(law, np.flatnonzero(of_leaves), above)
-        # families whose tables are filled, and how many have each one
-        self.kept = self.first_of == np.arange(m)
-        self.times = np.bincount(self.first_of, minlength=m)
-        self.below = np.full(n, -1)
-        self.below[owner[holds]] = np.flatnonzero(holds)
-        inner = np.flatnonzero(~of_leaves)
-        family = np.repeat(inner, self.number[inner])
-        members = member[ranges(start[inner].astype(np.int64), self.number[inner])]
-        below = self.below[members]
-        apart = (below < 0) | self.kept[below]
-        members, family, below = (each[apart] for each in (members, family, below))
+        inner = np.flatnonzero(~of.of_leaves)
+        size = self.families.size[inner]
+        members = of.member[ranges(of.start[inner].astype(np.int64), size)]
         tree = Shape(
             members.astype(np.int64),
-            family,
-            np.where(below >= 0, self.times[below], 1),
+            np.repeat(inner, size),
+            self.times[members],
             above,
-            self.below,
+            self.families.below.astype(np.int64),
             owner.astype(np.int64),
-            np.where(self.kept, forest.depth, -1).astype(np.int64),
-            self.families.of_leaves,
+            forest.depth.astype(np.int64),
+            of.of_leaves,
             code.astype(np.int64),
             self.number,
         )
-        tilt = common_tilt(unary, np.bincount(code[leaf], minlength=unary.kind.size))
+        leaf = np.flatnonzero((self.families.below < 0) & summed)
+        many = self.times[leaf] * by.families[forest.above[leaf]]
+        tilt = common_tilt(unary, np.bincount(code[leaf], many, minlength=unary.kind.size))
         self.rounds = Rounds(tree, law, unary, tilt, near=near)
-        self.settled = self.rounds.settle()
-        self.law, self.above = law, above
+        self.settled, self.law, reach = self.rounds.settle(), law, self.families.reach
         for d in range(int(forest.depth.max(initial=0)), -1, -1):
             here = np.flatnonzero((forest.depth == d) & (above >= 0))
-            np.maximum.at(self.reach, above[here], self.reach[here])
+            np.maximum.at(reach, above[here], reach[here])
         self.owners = Owners(
-            np.where(owner >= 0, unary.kind[own], laws.FLAT),
-            np.where(owner >= 0, self.inverse[owner], 0.0),
-            np.where(owner >= 0, unary.center[own], 0.0),
+            np.where(holds, unary.kind[own], laws.FLAT),
+            np.where(holds, self.families.inverse[owner], 0.0),
+            np.where(holds, unary.center[own], 0.0),
             np.zeros(m),
-            np.where(owner >= 0, unary.lo[own], 0.0),
-            np.where(owner >= 0, unary.hi[own], 0.0),
+            np.where(holds, unary.lo[own], 0.0),
+            np.where(holds, unary.hi[own], 0.0),
         )
         # the table of a sum that is fixed has a place of its own
-        self.holder = np.where(owner >= 0, owner, n + np.arange(m)).astype(np.int64)
+        self.holder = np.where(holds, owner, forest.n + np.arange(m)).astype(np.int64)
         # whether the moments of the owner's table tell what the sum above it needs
-        self.telling = owner >= 0
+        self.telling = holds
 
     def leave_free(self, v: int) -> int:
         """Leave out the weight of variable v and the sum above it; return the sum below it."""
-        f, of = int(self.below[v]), self.families
-        over = int(self.above[f])
-        if over >= 0:
-            of.lone[of.member[of.start[over] : of.start[over + 1]]] = False
-        of.root[f] = self.telling[f] = False
-        self.bottom_up = self.bottom_up[self.bottom_up != over]
-        self.above[f] = f  # so the table has the tilt of its own sum
+        f = int(self.families.below[v])
+        self.families, self.telling[f] = leave_free(self.families, v), False
         flat = laws.FLAT, 0.0, 0.0, 0.0, -np.inf, np.inf
         for column, value in zip(self.owners, flat, strict=True):
             column[f] = value
@@ -214,14 +186,14 @@ class _Filling:
     def _begin(self) -> None:
         """Begin with no table, and with settled tilts."""
         n, m = self.n, self.m
-        theta = self.rounds.rounded(self.settled.tilt, self.reach)
-        self.theta = theta = _on_grid(theta[self.first_of])
-        tilts = np.where(self.above >= 0, theta[self.above], 0.0)
+        above, reach = self.families.above, self.families.reach
+        self.theta = theta = _on_grid(self.rounds.rounded(self.settled.tilt, reach))
+        tilts = np.where(above >= 0, theta[above], 0.0)
         self.law = self.law._replace(tilt=theta.copy())
         self.owners = self.owners._replace(tilt=tilts)
         # a law with two modes may lie far from where its normal stand-in does
         deviation = np.sqrt(self.settled.of_sum[1])
-        split = self.families.of_leaves & self.kept & (self.reach > _SPLIT * deviation)
+        split = self.families.of.of_leaves & (reach > _SPLIT * deviation)
         self._match(np.flatnonzero(split))
         self.tables = GrowingTables(n + m)
         self.retilt = np.zeros(m)
@@ -242,19 +214,19 @@ class _Filling:
         if not number.size:
             return
         made, found = self.tables, np.empty((2, number.size))
-        t = made.of[self.families.owner[number]]
+        t, above = made.of[self.families.of.owner[number]], self.families.above
         law = made.place[t], made.first[t], made.size[t]
         member_sums.moments_of_tables(*law, made.entries, *found)
-        self.used_tilt[number] = self.used_tilt[np.maximum(self.above[number], 0)] = True
+        self.used_tilt[number] = self.used_tilt[np.maximum(above[number], 0)] = True
         if self.used_tilt.all():
             return
         settled, free = self.rounds.settle_above(number, found, self.theta), ~self.used_tilt
-        self.theta[free] = _on_grid(self.rounds.rounded(settled.tilt, self.reach)[free])
-        self.owners.tilt[:] = np.where(self.above >= 0, self.theta[self.above], 0.0)
+        self.theta[free] = _on_grid(self.rounds.rounded(settled.tilt, self.families.reach)[free])
+        self.owners.tilt[:] = np.where(above >= 0, self.theta[above], 0.0)
 
-    def _leaves(self, inverse: FloatArray) -> Leaves:
+    def _leaves(self) -> Leaves:
         """List the distinct gaps of every family of leaves, and their numbers."""
-        m, of = self.m, self.families
+        m, of = self.m, self.families.of
         (begins, base), leaves = np.empty((2, m + 1), np.int64), self.number[of.of_leaves].sum()
         gaps, counts = np.empty((2, leaves), dtype=np.int64)
         shape = of.start, of.member, of.of_leaves, of.gap, of.least
@@ -263,7 +235,7 @@ class _Filling:
         # differences of running sums, since lists may be empty
         running = np.append(0, np.cumsum(gaps * counts))
         self.lifted = np.diff(running[begins])
-        return Leaves(begins, gaps, counts, base, inverse, np.zeros(m))
+        return Leaves(begins, gaps, counts, base, self.families.rate, np.zeros(m))
 
     def _first_of(self, law: Leaves, number: IntArray, *keys: IntArray) -> IntArray:
         """Return the first of the families of leaves `number` that equals each, see `first_equal`.
@@ -276,15 +248,14 @@ class _Filling:
     def filled(self) -> FamilySums | None:
         """Fill all tables; None if draws would be rejected too often."""
         self._begin()
-        of = self.families
-        leaves = np.flatnonzero(of.of_leaves & self.kept)
+        of, bottom_up = self.families.of, self.families.bottom_up
+        leaves = np.flatnonzero(of.of_leaves)
         first = self._first_of(self.law, leaves, *self._tilts())
         if not self._fill_leaves(leaves[first[leaves] == leaves]):
             return None
         self._share(leaves, first)
-        self._share(np.flatnonzero(of.of_leaves), self.first_of)
         self._settle_above(leaves[self.telling[leaves]])
-        inner = np.sort(self.bottom_up[~of.of_leaves[self.bottom_up]])
+        inner = np.sort(bottom_up[~of.of_leaves[bottom_up]])
         level = self.level[inner]
         for d in range(int(level.max(initial=-1)), -1, -1):
             number = inner[level == d]
@@ -293,7 +264,7 @@ class _Filling:
             self._settle_above(number[self.telling[number]])
         tables, doubt = self.tables.finished()
         return FamilySums(
-            np.ascontiguousarray(self.bottom_up[::-1]),
+            np.ascontiguousarray(bottom_up[::-1]),
             of,
             tables,
             np.stack((self.owners.lo, self.owners.hi)),
@@ -418,14 +389,13 @@ class _Filling:
 
     def _fill_inner(self, number: IntArray) -> bool:
         """Fill the tables of the owners of all families of one depth, those of equal ones once."""
-        of, sizes = self.families, self.number[number]
         if not number.size:
             return True
-        member = of.member[ranges(of.start[number].astype(np.int64), sizes)]
-        family = np.repeat(np.arange(number.size), sizes)
-        tables = np.bincount(family, weights=~self.owned[member], minlength=number.size) == 0.0
+        member, family = self._members(number)
+        alone = self.families.of.lone[member]
+        tables = np.bincount(family, weights=alone, minlength=number.size) == 0.0
         mine = np.flatnonzero(tables)
-        rows = _distinct(family, self.tables.of[member], tables)
+        rows = _distinct(family, self.tables.of[member], self.times[member], tables)
         keys = [column[number[mine]] for column in (self.weight, *self._tilts())]
         lists = rows.table, rows.times
         equal = first_equal(np.arange(mine.size), keys, rows.begins, lists, mine.size)
@@ -441,20 +411,25 @@ class _Filling:
         self.tables.share(self.holder[other], self.holder[first_of])
         return self._fill_level(number[(first != number) & ~same])
 
+    def _members(self, number: IntArray) -> tuple[Indices, IntArray]:
+        """Return the members of some families, and for each of them which family has it."""
+        size = self.families.size[number]
+        at = ranges(self.families.of.start[number].astype(np.int64), size)
+        return self.families.of.member[at], np.repeat(np.arange(number.size), size)
+
     def _fill_level(self, number: IntArray, tries: int = _TRIES) -> bool:
         """Fill the tables of the owners of families of one depth, whose members have tables."""
-        of, sizes = self.families, self.number[number]
+        sizes = self.number[number]
         if not number.size:
             return True
-        member = of.member[ranges(of.start[number].astype(np.int64), sizes)]
-        family = np.repeat(np.arange(number.size), sizes)
-        lone = ~self.owned[member]
+        member, family = self._members(number)
+        lone = self.families.of.lone[member]
         alone = zip(member[lone].tolist(), number[family[lone]].tolist(), strict=True)
         if sizes.max() > _MOST or not all(self._fill_leaf(v, f) for v, f in alone):
             return False
-        begins = np.cumsum(sizes) - sizes
+        begins, times = np.searchsorted(family, np.arange(number.size)), self.times[member]
         of_members = self.tables.of[member]
-        base = np.add.reduceat(self.tables.first[of_members], begins)
+        base = np.add.reduceat(self.tables.first[of_members] * times, begins)
         several = sizes > 1
         for i in np.flatnonzero(~several).tolist():
             # where it fails, another tilt is needed
@@ -463,7 +438,7 @@ class _Filling:
         number, base = number[several], base[several]
         if not number.size:
             return True
-        rows, made = _distinct(family, of_members, several), self.tables
+        rows, made = _distinct(family, of_members, times, several), self.tables
         found = np.empty((number.size, 9))
         law = rows.begins, rows.table, rows.times, (made.place, made.size, made.entries, made.tails)
         weights = base, self.owners, self.theta
@@ -488,17 +463,14 @@ class _Filling:
         """Fill the tables of the members of families anew, by the tilts of these families."""
         of = self.families
         self.anew[number] = True
-        at = ranges(of.start[number].astype(np.int64), self.number[number])
-        below = self.below[of.member[at]]
+        below = of.below[self._members(number)[0]].astype(np.int64)
         below = below[below >= 0]
-        above = self.theta[self.above[below]]
-        self.owners.tilt[below] = above
-        leaves = below[of.of_leaves[below] & self.kept[below]]
+        self.owners.tilt[below] = self.theta[of.above[below]]
+        leaves = below[of.of.of_leaves[below]]
         self._match(leaves)
         if not self._fill_leaves(leaves):
             return False
-        self._share(below[of.of_leaves[below]], self.first_of)
-        inner = below[~of.of_leaves[below]]
+        inner = below[~of.of.of_leaves[below]]
         self.theta[inner] -= self.retilt[inner]
         return not inner.size or self._fill_level(inner)
 
@@ -573,11 +545,12 @@ class _Filling:
 
     def _fill_leaf(self, v: int, f: int) -> bool:
         """Fill the table of a leaf among inner nodes."""
-        inverse, tilt, least = self.inverse[v], self.theta[f], int(self.families.least[v])
+        of, tilt = self.families.of, self.theta[f]
+        inverse, least = self.families.inverse[v], int(of.least[v])
         if not inverse > tilt:
             return False
         # a mode below the bound has the same law as one at the bound
-        center = least + int(self.families.gap[v])
+        center = least + int(of.gap[v])
         low, reach = least, _DEPTH + 8.0
         high = center + int(reach / (inverse - tilt)) + 2
         if inverse + tilt > 0.0:
@@ -639,16 +612,19 @@ def _rounding(units: FloatArray | float) -> FloatArray:
     return np.asarray(2.02 * _UNIT * (units + kernels.ENTRY))
 
 
-def _distinct(family: IntArray, table: Indices, kept: BoolArray) -> DistinctTables:
-    """Return one row for each table of the members of the families that are kept."""
+def _distinct(family: IntArray, table: Indices, times: IntArray, kept: BoolArray) -> DistinctTables:
+    """Return one row for each table of the members of the families that are kept.
+
+    Members have tables, and `times` for how many members they stand.
+    """
     mine = kept[family]
-    family, numbers = family[mine], table[mine].astype(np.int64)
+    family, numbers, times = family[mine], table[mine].astype(np.int64), times[mine]
     order = np.lexsort((numbers, family))
-    family, numbers = family[order], numbers[order]
+    family, numbers, times = family[order], numbers[order], times[order]
     fresh = np.ones(numbers.size, dtype=np.bool_)
     fresh[1:] = (family[1:] != family[:-1]) | (numbers[1:] != numbers[:-1])
     first = np.flatnonzero(fresh)
-    times = np.diff(np.append(first, numbers.size))
+    times = np.add.reduceat(times, first) if first.size else times
     number = np.flatnonzero(kept)
     begins = np.searchsorted(family[first], np.append(number, kept.size))
     return DistinctTables(begins, numbers[first], times)

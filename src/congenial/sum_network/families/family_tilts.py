@@ -16,7 +16,8 @@ from congenial.kernels.network import family_tilts as kernels
 from congenial.kernels.network import moments as unary_laws
 from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network import Unary
-from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.sum_network.families.equal_families import ranges
+from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 # Most rounds.
 _ROUNDS = 400
@@ -37,12 +38,18 @@ class Leaves(NamedTuple):
     inverse: FloatArray
     tilt: FloatArray
 
+    def take(self, number: Indices | IntArray) -> Leaves:
+        """Return the families of leaves with some numbers, in that order."""
+        begins, length = self.begins[number], np.diff(self.begins)[number]
+        at = ranges(begins, length)
+        laid = np.append(0, np.cumsum(length)), self.gaps[at], self.counts[at]
+        return Leaves(*laid, self.base[number], self.inverse[number], self.tilt[number])
+
 
 class Settled(NamedTuple):
     """Tilts of sums, shape (m,), and moments of laws that they tilt, as normal ones stand for them.
 
     The moments of a variable are those of its law given the sum below it, and not the one above.
-    Of families that are equal only the first has moments.
     """
 
     tilt: FloatArray
@@ -53,15 +60,15 @@ class Settled(NamedTuple):
 class Shape(NamedTuple):
     """A tree of families as arrays: m families, n variables."""
 
-    # Members of families that are not of leaves alone, one of those that are equal, and how often
-    # each occurs in its family.
+    # Members of families that are not of leaves alone, and for how many members of its family each
+    # of them stands.
     members: IntArray
     family: IntArray
     times: IntArray
     above: IntArray  # shape (m,): Family of which the owner is a member, -1 for none.
     below: IntArray  # shape (n,): Family that each variable owns, -1 for none.
     owner: IntArray  # shape (m,): -1 for a sum that is fixed at 0.
-    depth: IntArray  # shape (m,): -1 for a family that equals another one.
+    depth: IntArray  # shape (m,)
     of_leaves: BoolArray  # shape (m,)
     code: IntArray  # shape (n,): Weight of each variable.
     size: IntArray  # shape (m,)
@@ -95,8 +102,8 @@ def common_tilt(unary: Unary, number: IntArray) -> float:
 class Rounds:
     """Moments of all sums and their owners, and tilts on their way.
 
-    `unary` has the distinct weights. Only the first of equal families gets a tilt of its own. If
-    `near`, no weight rises outwards, beside the tilts below and above it, faster than it falls.
+    `unary` has the distinct weights. If `near`, no weight rises outwards, beside the tilts below
+    and above it, faster than it falls.
     """
 
     def __init__(

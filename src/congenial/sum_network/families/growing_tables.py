@@ -8,9 +8,9 @@ from congenial.kernels.network import family_draws
 from congenial.sum_network.families.family_records import Doubt, TablesOfOwners
 from congenial.types import FloatArray, Indices, IntArray
 
-# Tables for which there is room at first, and entries for each variable, which is seldom more than
-# what is used. Pages that are not used take no memory.
-_TABLES, _ENTRIES = 1 << 10, 12
+# Tables for which there is room at first, and entries for each variable, which are seldom fewer
+# than are used. Pages that are not used take no memory.
+_TABLES, _ENTRIES = 1 << 10, 32
 _TAILS, _DOUBTS = 4, len(Doubt._fields)
 
 
@@ -101,7 +101,10 @@ class GrowingTables:
         # without tails, the only entry of a table is a constant
         only = (self.size == 1) & (tails[0] == 0.0) & (tails[2] == 0.0)
         doubt.factor[only] = doubt.rounding[only] = 0.0
-        largest, moments = np.empty(self._count, dtype=np.int64), np.empty((2, self._count))
-        family_draws.cumulate(self.place, self.size, self.entries, largest, moments)
-        laid = self.place, self.first, self.size, self.entries
-        return TablesOfOwners(self.of, *laid, tails, largest, moments), doubt
+        # numbers of one table that draws need lie side by side in memory
+        place, first, size, largest = np.empty((self._count, 4), dtype=np.int64).T
+        place[:], first[:], size[:] = self._places[:, : self._count]
+        moments = np.empty((self._count, 2)).T
+        family_draws.cumulate(place, size, self.entries, largest, moments)
+        laid = place, first, size, self.entries
+        return TablesOfOwners(self.of, *laid, np.asfortranarray(tails), largest, moments), doubt

@@ -8,7 +8,6 @@ import numpy as np
 
 from congenial.sum_network.families.equal_families import ranges
 from congenial.sum_network.families.family_records import FamilyMembers, FamilySums
-from congenial.sum_network.families.family_tilts import Leaves
 from congenial.types import BoolArray, Indices, IntArray
 
 
@@ -39,31 +38,10 @@ def draws_of_some(sums: FamilySums, nodes: IntArray) -> FamilySums | None:
         of.gap[kept],
         of.least[kept],
     )
-    law, binomials = sums.leaves, sums.binomials
-    begins, length = law.begins[chosen], np.diff(law.begins)[chosen]
-    at = ranges(begins, length)
-    tables = sums.tables._replace(of=sums.tables.of[np.append(kept, n + chosen)])
-    return replace(
-        sums,
-        order=np.arange(chosen.size, dtype=np.int32),
-        families=families,
-        tables=tables,
-        limits=sums.limits[:, chosen],
-        leaves=Leaves(
-            np.append(0, np.cumsum(length)),
-            law.gaps[at],
-            law.counts[at],
-            law.base[chosen],
-            law.inverse[chosen],
-            law.tilt[chosen],
-        ),
-        binomials=binomials._replace(of=binomials.of[chosen]),
-        base_tilt=sums.base_tilt[chosen],
-        directly=sums.directly[chosen],
-        retilt=sums.retilt[chosen],
-        variables=nodes.size,
-        freed=None,
-    )
+    tables = sums.tables.of[np.append(kept, n + chosen)]
+    order = np.arange(chosen.size, dtype=np.int32)
+    found = sums.of_families(families, order, number=chosen, tables=tables)
+    return replace(found, variables=nodes.size, freed=None)
 
 
 def _on_the_way(sums: FamilySums, nodes: IntArray) -> BoolArray:
