@@ -178,8 +178,11 @@ def place_members(number, begins, rows, times, tables, base, owners, theta, grid
             by = min(by, _STEEPEST * (tilt - least if side == 0 else largest - tilt))
             # such that exponentials are finite
             by = min(by, _NATS / longest)
+            # powers lose at most two units each, far less than the margin of a level
+            step, power = elementary.exp(sign * by), 1.0
             for j in range(longest):
-                grown[j] = factors[j] * elementary.exp(sign * by * j)
+                grown[j] = factors[j] * power
+                power *= step
             reach, most, known = 0.0, 0.0, tails_of(tails, rows[a:b], side)
             for r in range(a, b):
                 total = 0.0

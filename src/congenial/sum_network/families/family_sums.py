@@ -49,7 +49,8 @@ _LONGEST, _MOST = 1 << 22, 4096
 _AT_ONCE = 1 << 20
 # Most entries of all tables, 1.5 GiB.
 _ROOM = 3 << 26
-# Error of one stage of a transform (Higham 2002, theorem 24.2).
+# Error of one stage of a transform (Higham 2002, theorem 24.2); a factor 3 of the period counts as
+# log2(3) stages (proofs/family-draws.md).
 _STAGE = 7.0 * _UNIT
 # Nats: what lies beyond an end of a range has at most exp(-_DEPTH) of a law's probability. So it is
 # for both ends, which a transform adds to the range, and for tilted members, at most.
@@ -314,15 +315,15 @@ class _Filling:
     def _fill_binomials(self, at: IntArray, ends: IntArray) -> bool:
         """Fill negative binomial weights for the families `at`, up to their ends."""
         inverse, number = self.law.inverse[at], self.number[at].astype(np.float64)
-        _, group = np.unique(np.stack((inverse, number)), axis=1, return_inverse=True)
-        longest = np.zeros(group.max() + 1)
+        first, group = _first_rows((inverse, number))
+        longest = np.zeros(first.size)
         np.maximum.at(longest, group, ends)
         # a table serves tilts that differ by so little that no weight becomes too small
         grid = (_NATS / longest)[group]
         self.base_tilt[at] = _on_grid(np.floor(self.law.tilt[at] / grid) * grid)
-        key = np.stack((inverse, number, self.base_tilt[at]))
-        distinct, group = np.unique(key, axis=1, return_inverse=True)
-        length = np.zeros(distinct.shape[1], dtype=np.int64)
+        key = inverse, number, self.base_tilt[at]
+        first, group = _first_rows(key)
+        length, distinct = np.zeros(first.size, dtype=np.int64), np.stack(key)[:, first]
         np.maximum.at(length, group, ends)
         known = self.binomials
         begin = known.table.size
@@ -501,7 +502,9 @@ class _Filling:
         rounded = (8.0 + 2.0 * np.abs(tilt) * longest) * _UNIT * members
         first = base + low.astype(np.int64)
         begins, levels = low.astype(np.int64), np.stack(ends, axis=1)
-        periods = _periods(np.maximum(high - low, longest)).astype(np.int64)
+        span = np.maximum(high - low, longest)
+        periods = _periods(span)
+        periods = np.where(span + 2.0 <= 0.75 * periods, 0.75 * periods, periods).astype(np.int64)
         if periods.max() > _LONGEST:
             return False
         # families with the same tilt may share spectra of members
@@ -632,12 +635,12 @@ def _distinct(family: IntArray, table: Indices, times: IntArray, kept: BoolArray
 
 def _first_rows(keys: Sequence[IntArray | FloatArray]) -> tuple[IntArray, IntArray]:
     """Return the first of the rows that are equal in all keys, and which of these each row is."""
-    order = np.lexsort(keys)
-    fresh = np.ones(order.size, dtype=np.bool_)
-    fresh[1:] = np.any([key[order[1:]] != key[order[:-1]] for key in keys], axis=0)
-    which = np.empty(order.size, dtype=np.int64)
-    which[order] = np.cumsum(fresh) - 1
-    return order[fresh], which
+    n = keys[0].size
+    none, bits = np.empty(0, dtype=np.int64), [key.view(np.int64) for key in keys]
+    of = first_equal(np.arange(n), bits, np.zeros(n + 1, dtype=np.int64), (none, none), n)
+    first, rank = np.flatnonzero(of == np.arange(n)), np.empty(n, dtype=np.int64)
+    rank[first] = np.arange(first.size)
+    return first, rank[of]
 
 
 def _batches(number: IntArray, begins: IntArray, most: int) -> Iterator[IntArray]:
