@@ -40,8 +40,8 @@ def cases(quick: bool) -> tuple[Case, ...]:
             "bounded",
             f"Washington's blocks, races and ages, scale {DEEP:g}",
             measures(WIDE_TARGET),
-            300.0,
-            partial(_cells, quick, DEEP, races=True),
+            420.0,
+            partial(_cells, quick, DEEP, races=True, repeats=6, budget=300.0),
         ),
     )
 
@@ -58,7 +58,9 @@ def _washington(quick: bool) -> Iterator[Seen]:
     yield from ours.beside_noise(tree, x, SCALE, bounded=True, budget=40.0)
 
 
-def _cells(quick: bool, scale: float, *, races: bool = False) -> Iterator[Seen]:
+def _cells(
+    quick: bool, scale: float, *, races: bool = False, repeats: int = 3, budget: float = 120.0
+) -> Iterator[Seen]:
 
     tree, x = worlds.washington_cells(200 if quick else None, races=races)
-    yield from ours.beside_noise(tree, x, scale, bounded=True, repeats=3, budget=120.0)
+    yield from ours.beside_noise(tree, x, scale, bounded=True, repeats=repeats, budget=budget)
