@@ -136,7 +136,7 @@ def test_a_page_explains_the_intervals(spoilt, tmp_path):
     assert "no error margin is known" not in page
     assert "level_lower" in page
     stated = cg.read_release(spoilt).certificate.accuracy.sums[1]
-    assert f"the true one is from {stated.lower:,} to {stated.upper:,}" in page
+    assert f"Interval: from {stated.lower:,} to {stated.upper:,}. In at least 80%" in page
 
 
 def test_unmeasured_and_exact_counts_have_them_too(tmp_path):
