@@ -21,8 +21,9 @@ from support.city import make_city
 from support.cross_tables import plan_of, random_rows, write_rows
 
 
+@pytest.mark.parametrize("cut", [True, False])
 @pytest.mark.parametrize("seed", range(5))
-def test_the_facts_about_parts_add_up(seed):
+def test_the_facts_about_parts_add_up(seed, cut):
     rng = np.random.default_rng(seed)
     size = int(rng.integers(1, 300))
     value = every(rng.integers(-3, 20, size))
@@ -31,7 +32,8 @@ def test_the_facts_about_parts_add_up(seed):
     upper = Numbers(value.values + rng.integers(0, 6, size), known)
 
     def facts(at):
-        return level_facts(exact[at], *(column.take(at) for column in (value, lower, upper)))
+        ends = (column.take(at) for column in (value, lower, upper))
+        return level_facts(exact[at], *ends, cut=cut)
 
     whole = facts(slice(None))
     cuts = [0, *sorted(rng.integers(0, size, 3).tolist()), size]
@@ -48,7 +50,7 @@ def test_the_facts_about_parts_add_up(seed):
     finite = whole.widths[np.isfinite(whole.widths)]
     assert finite.tolist() == sorted({*reach[known & ~exact].tolist()})
     with np.errstate(divide="ignore", invalid="ignore"):
-        none = np.where(exact | (value.values != 0), 0.0, np.inf)
+        none = np.where(exact | (value.values != 0) | (not cut), 0.0, np.inf)
         share = np.sort(np.where(reach == 0, none, reach / np.abs(value.values))[known])
     at = np.linspace(0, share.size - 1, 201).astype(int)
     wanted = [None if np.isinf(s) else round(s, 6) for s in share[at].tolist()]
@@ -57,7 +59,7 @@ def test_the_facts_about_parts_add_up(seed):
 
 def test_no_count_of_a_level_has_an_interval():
     none = Numbers(np.zeros(2, dtype=np.int64), np.zeros(2, dtype=np.bool_))
-    facts = level_facts(none.known, every(np.array([1, 2])), none, none)
+    facts = level_facts(none.known, every(np.array([1, 2])), none, none, cut=True)
     assert (facts.known, facts.quantiles, facts.widths.tolist()) == (0, [], [np.inf])
 
 

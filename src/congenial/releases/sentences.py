@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal
 from types import MappingProxyType
 
 import numpy as np
@@ -679,7 +678,8 @@ def _spent(level: LevelNoise) -> str:
         return f"{level.level}: no noisy counts, so this level costs no epsilon."
     return (
         f"{level.level}: noise of scale {level.scale:.4g}. This level costs epsilon "
-        f"{rounded_up(level.epsilon, 4)}; the plan's split gives it {level.share_of_budget:.1%}."
+        f"{rounded_up(level.epsilon, 4)}. Its part of the split budget is "
+        f"{level.share_of_budget:.1%}."
     )
 
 
@@ -696,4 +696,5 @@ def _up(probability: float) -> str:
 def _percent(rest: float) -> str:
     # 1 minus the rest, rounded up, so that it is true; 100% would say that nothing is hidden
     digits = 0 if rest >= 0.01 else max(4, math.ceil(-math.log10(rest)) - 2)
-    return f"{100 - Decimal(math.floor(rest * 10.0 ** (digits + 2))).scaleb(-digits)}%"
+    shown = str(10 ** (digits + 2) - math.floor(rest * 10.0 ** (digits + 2)))
+    return f"{shown[:2]}.{shown[2:]}%" if digits else f"{shown}%"

@@ -107,7 +107,7 @@
     const margin = reach(row), share = Number(need.value) / 100;
     if (margin === null || need.value === "") return null;
     // a measurement far below 0 leaves only 0, which says little about the count
-    if (margin === 0 && !data.exact[row] && data.value[row] === 0) return false;
+    if (data.cut && margin === 0 && !data.exact[row] && data.value[row] === 0) return false;
     return margin <= share * Math.abs(data.value[row]);
   }
 

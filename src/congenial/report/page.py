@@ -17,6 +17,7 @@ from congenial.releases import sentences
 from congenial.releases.certificate import Certificate
 from congenial.releases.directory import REPORT_COUNTS
 from congenial.report.page_counts import PageCounts
+from congenial.report.shown_counts import cut_at_zero
 from congenial.report.side_files import in_script
 from congenial.verification.checks import Check
 from congenial.wording import joined, many
@@ -134,6 +135,7 @@ def embedded(certificate: Certificate, counts: PageCounts, folder: str = "") -> 
         "name": [label.name for label in labels],
         **own,
         "bent": int(sentences.bent(certificate)),
+        "cut": int(cut_at_zero(certificate)),
         "more": more,
     }
     return in_script(columns)

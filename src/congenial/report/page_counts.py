@@ -17,6 +17,7 @@ from congenial.report.shown_counts import (
     NodeLabels,
     QueryLabels,
     ShownCounts,
+    cut_at_zero,
     level_facts,
 )
 from congenial.report.side_files import Depths, SideFiles, depths_of, side_files
@@ -63,7 +64,7 @@ def counts_at_once(
     for at in range(depth):
         here = number[level == at]
         ends = (release.rows.numbers(name).take(here) for name in ("value", "lower", "upper"))
-        facts.append(level_facts(exact[here], *ends))
+        facts.append(level_facts(exact[here], *ends, cut=cut_at_zero(release.certificate)))
     if not isinstance(errors, NotSimulated):
         totals = np.zeros(depth, dtype=np.int64)
         np.add.at(totals, level, errors.totals)

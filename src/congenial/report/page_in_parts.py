@@ -32,7 +32,13 @@ from congenial.releases import directory as files
 from congenial.releases.model import Model
 from congenial.releases.part_models import below_model
 from congenial.report.page_counts import SEED, PageCounts, called, in_pieces
-from congenial.report.shown_counts import LevelFacts, NodeLabels, ShownCounts, level_facts
+from congenial.report.shown_counts import (
+    LevelFacts,
+    NodeLabels,
+    ShownCounts,
+    cut_at_zero,
+    level_facts,
+)
 from congenial.report.side_files import depths_of, side_files
 from congenial.types import BoolArray, IntArray
 from congenial.verification.parts import ReadInParts
@@ -91,7 +97,9 @@ class _Counts:
         level, *own = columns
         exact = self._exact(np.arange(begin, end))
         here = [level.values == depth for depth in range(len(self.read.top.plan.place_names))]
-        return [level_facts(exact[at], *(column.take(at) for column in own)) for at in here]
+        cut = cut_at_zero(self.read.certificate)
+        ends = ((column.take(at) for column in own) for at in here)
+        return [level_facts(exact[at], *of, cut=cut) for at, of in zip(here, ends, strict=True)]
 
     def shown(self, begin: int, end: int, where: str) -> ShownCounts:
         """Return the counts of some rows that meet an SQL condition."""

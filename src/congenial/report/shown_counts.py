@@ -13,6 +13,7 @@ import numpy as np
 from congenial.domain.tree import Path
 from congenial.domain.workload import Workload
 from congenial.releases.file_table import FileTable, Numbers
+from congenial.releases.specification import Statement
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Number of quantiles by which a page says how many counts of a level are accurate enough.
@@ -164,13 +165,20 @@ class LevelFacts:
         return [None if np.isinf(share) else round(share, 6) for share in found.tolist()]
 
 
-def level_facts(exact: BoolArray, value: Numbers, lower: Numbers, upper: Numbers) -> LevelFacts:
-    """Return the facts about some counts of one level."""
+def cut_at_zero(certificate: Statement) -> bool:
+    """Whether intervals are around measurements, so that some leave only 0 of those far below."""
+    return certificate.accuracy.source == "measurements"
+
+
+def level_facts(
+    exact: BoolArray, value: Numbers, lower: Numbers, upper: Numbers, *, cut: bool
+) -> LevelFacts:
+    """Return the facts about some counts of one level; for `cut` see `cut_at_zero`."""
     ends = [np.where(end.known, end.values, np.inf) for end in (lower, upper)]
     reach = np.maximum(np.abs(value.values - ends[0]), np.abs(ends[1] - value.values))
     known = np.isfinite(reach)
     with np.errstate(divide="ignore", invalid="ignore"):
-        none = np.where(exact | (value.values != 0), 0.0, np.inf)
+        none = np.where(exact | (value.values != 0) | (not cut), 0.0, np.inf)
         share = np.where(reach == 0.0, none, reach / np.abs(value.values))
     shares, times = np.unique(share[known], return_counts=True)
     return LevelFacts(int(exact.sum()), np.unique(reach[~exact]), shares, times)

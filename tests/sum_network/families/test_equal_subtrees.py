@@ -30,7 +30,7 @@ def alone(forest, weights):
     n, m = forest.n, forest.m
     one = np.ones(n, dtype=np.int64), np.ones(m, dtype=np.int64)
     every = np.arange(n, dtype=np.int32), np.arange(m, dtype=np.int32)
-    return Merged(forest, weights, *one, *every)
+    return Merged(families_of(forest, weights), forest, weights, *one, *every)
 
 
 def test_tables_of_a_merged_tree_are_those_of_the_whole():
@@ -42,7 +42,7 @@ def test_tables_of_a_merged_tree_are_those_of_the_whole():
         by, apart = merge_equal(*args), alone(*args)
         found, wanted = family_sums._Filling(by).filled(), family_sums._Filling(apart).filled()
         assert found is not None and wanted is not None
-        found = spread(found, families_of(*args), by)
+        found = spread(found, by)
         assert (found.order == wanted.order).all()
         for one, other in zip(found.families, wanted.families, strict=True):
             assert (one == other).all()
@@ -76,7 +76,7 @@ def test_settled_tilts_are_those_of_the_whole():
         made = compiled(conditioned(tree, 10.0), x)
         found = family_sums.settled(made.forest, made.weights)
         wanted = family_sums._Filling(alone(made.forest, made.weights), near=False)
-        tilt = wanted.rounds.rounded(wanted.settled.tilt, wanted.families.reach)
+        tilt = wanted.rounds.rounded(wanted.settled.tilt, wanted.reach)
         assert (found.tilt == family_sums._on_grid(tilt)).all()
         np.testing.assert_allclose(found.of_sum, wanted.settled.of_sum, rtol=1e-12)
         inner = ~tree.is_leaf

@@ -108,6 +108,20 @@ def test_the_same_seed_gives_the_same_bits():
     assert (one != other).any()
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_an_attempt_that_ends_early_is_refused_in_full_too(seed):
+    tree, x = random_tree(np.random.default_rng(seed), 60)
+    sums = filled(conditioned(tree, 8.0), x)
+    values = np.zeros((2, sums.n + sums.order.size, 200), dtype=np.int64)
+    bare = sums.tables.tails[0] == 0.0
+    assert bare.any()
+    for i, below in enumerate((0.0, 1e-300)):
+        # with something below each table, all members of an attempt are drawn
+        sums.tables.tails[:2, bare] = np.array([[below], [1e3]])
+        family_draws._choose(sums, values[i], np.zeros(200), cg.seeded(1))
+    assert (values[0] == values[1]).all()
+
+
 def test_draws_that_are_always_rejected_are_an_error(monkeypatch):
     tree, x = random_tree(np.random.default_rng(2), 12)
     sums = filled(conditioned(tree, 2.0), x)

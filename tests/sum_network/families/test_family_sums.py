@@ -112,7 +112,7 @@ def test_families_of_leaves_whose_tables_lie_elsewhere_get_other_tilts(matched, 
 
     def far_off(filling):
         begin(filling)
-        leaves = filling.families.of.of_leaves
+        leaves = filling.families.members.of_leaves
         filling.theta[leaves] -= 2.0
         filling.law.tilt[leaves] -= 2.0
         if not matched:
@@ -229,3 +229,22 @@ def test_gaussian_noise_and_leaves_without_a_bound_take_the_other_way():
     assert filled(conditioned(tree, 3.0, noise=cg.DiscreteGaussian), x) is None
     free = cg.condition(cg.Additive(cg.DiscreteLaplace(3.0), tree), cg.consistent(tree))
     assert filled(free, x) is None
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="no longer floating point here")
+@pytest.mark.parametrize("n", [64, 96, 192, 256, 384])
+def test_transforms_keep_the_error_that_is_stated_for_their_period(n):
+    source, turn = np.random.default_rng(n), 2 * np.arctan2(np.longdouble(0), np.longdouble(-1))
+    angle = (np.outer(np.arange(n // 2 + 1), np.arange(n)) % n) * turn / n
+    waves = np.cos(angle), np.sin(angle)
+    largest = 0.0
+    for scale in (0.01, 0.3, 5.0):
+        rows = np.exp(-scale * np.arange(n)) * source.random((400, n))
+        found = np.fft.rfft(rows)
+        re, im = (rows.astype(np.longdouble) @ wave.T for wave in waves)
+        off = np.hypot(found.real - re, found.imag + im)
+        # of the whole period: all frequencies but the first and the last occur twice
+        twice = np.where(np.arange(n // 2 + 1) % (n // 2) == 0, 1, 2)
+        error, size = (np.sqrt((twice * square).sum(axis=1)) for square in (off**2, re**2 + im**2))
+        largest = max(largest, float((error / size).max()))
+    assert 0.01 * family_sums._stages(n) < largest < family_sums._stages(n)

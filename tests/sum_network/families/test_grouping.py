@@ -21,7 +21,7 @@ def test_families_are_those_of_the_tree():
     source = np.random.default_rng(1)
     for _ in range(300):
         tree, x, found = grouped(source)
-        of = found.of
+        of = found.members
         for f, v in enumerate(of.owner.tolist()):
             members = of.member[of.start[f] : of.start[f + 1]]
             assert sorted(members.tolist()) == np.flatnonzero(tree.parents == v).tolist()
@@ -44,9 +44,9 @@ def test_a_part_without_what_is_above_its_root():
         for v in below_root[:1].tolist():
             f, seen = whole.below[v], seen + 1
             free = leave_free(whole, v)
-            assert not free.of.root[f] and free.above[f] == f
+            assert not free.members.root[f] and free.above[f] == f
             every = np.append(free.bottom_up, whole.above[f])
-            assert (np.sort(every) == np.arange(free.of.owner.size)).all()
-            assert not free.of.lone[tree.parents == 0].any()
-            assert whole.of.root[whole.below[0]] and whole.above[f] == whole.below[0]
+            assert (np.sort(every) == np.arange(free.members.owner.size)).all()
+            assert not free.members.lone[tree.parents == 0].any()
+            assert whole.members.root[whole.below[0]] and whole.above[f] == whole.below[0]
     assert seen > 100

@@ -22,6 +22,7 @@ class Merged(NamedTuple):
     Leaves of families of leaves alone are not merged; such families have few different laws.
     """
 
+    whole: FamilyTree  # The families before.
     forest: SumForest
     weights: SharedUnary
     times: IntArray  # For how many members of its family each variable stands.
@@ -32,9 +33,10 @@ class Merged(NamedTuple):
     sum_of: Indices
 
 
-def merged(forest: SumForest, weights: SharedUnary, whole: FamilyTree) -> Merged:
-    """Merge equal subtrees of a forest, whose families are `whole`, below each of its sums."""
-    n, m, of = forest.n, forest.m, whole.of
+def merge_equal(forest: SumForest, weights: SharedUnary) -> Merged:
+    """Merge equal subtrees of a forest below each of its sums."""
+    whole = families_of(forest, weights)
+    n, m, of = forest.n, forest.m, whole.members
     kinds, owner = weights.unary.kind.size, forest.owner
     shape = of.start, of.member, owner
     class_of, ordered = weights.code.astype(np.int32), np.empty_like(of.member)
@@ -58,6 +60,7 @@ def merged(forest: SumForest, weights: SharedUnary, whole: FamilyTree) -> Merged
     )
     family = number_of_sum[family_of]
     return Merged(
+        whole,
         small,
         SharedUnary(weights.unary, weights.code[kept]),
         times[kept].astype(np.int64),
@@ -67,13 +70,9 @@ def merged(forest: SumForest, weights: SharedUnary, whole: FamilyTree) -> Merged
     )
 
 
-def merge_equal(forest: SumForest, weights: SharedUnary) -> Merged:
-    """Merge equal subtrees of a forest below each of its sums."""
-    return merged(forest, weights, families_of(forest, weights))
-
-
-def spread(sums: FamilySums, whole: FamilyTree, by: Merged) -> FamilySums:
-    """Return tables of a merged forest as those of the whole one, whose families are `whole`."""
+def spread(sums: FamilySums, by: Merged) -> FamilySums:
+    """Return tables of a merged forest as those of the whole one."""
     held = np.append(sums.tables.of, np.int32(-1))  # the last for variables of number -1
     tables = np.concatenate((held[by.variable], held[by.forest.n + by.sum_of]))
-    return sums.of_families(whole.of, whole.bottom_up[::-1], number=by.sum_of, tables=tables)
+    order = by.whole.bottom_up[::-1]
+    return sums.of_families(by.whole.members, order, number=by.sum_of, tables=tables)

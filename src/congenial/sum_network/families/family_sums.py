@@ -18,7 +18,7 @@ from congenial.kernels.network import member_sums
 from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network import SharedUnary, SumForest
 from congenial.sum_network.families.equal_families import first_equal, ranges
-from congenial.sum_network.families.equal_subtrees import Merged, merge_equal, merged, spread
+from congenial.sum_network.families.equal_subtrees import Merged, merge_equal, spread
 from congenial.sum_network.families.family_records import (
     Binomials,
     DistinctTables,
@@ -76,11 +76,9 @@ def fill_families(forest: SumForest, weights: SharedUnary) -> FamilySums | None:
     """Fill the tables; None where this way does not apply, or draws would be rejected too often."""
     if not applies(forest, weights):
         return None
-    narrow = narrowed(forest, weights)
-    whole = families_of(*narrow)
-    by = merged(*narrow, whole)
+    by = merge_equal(*narrowed(forest, weights))
     found = _Filling(by).filled()
-    return None if found is None else replace(spread(found, whole, by), variables=forest.n)
+    return None if found is None else replace(spread(found, by), variables=forest.n)
 
 
 def fill_below_root(forest: SumForest, weights: SharedUnary) -> tuple[FamilySums, float] | None:
@@ -89,15 +87,14 @@ def fill_below_root(forest: SumForest, weights: SharedUnary) -> tuple[FamilySums
     The root's own weight and the sum above it, of what is outside, affect tilts alone. Returns the
     tilt of the root's table, too; None where draws would be rejected too often.
     """
-    narrow = narrowed(forest, weights)
-    whole = families_of(*narrow)
-    by = merged(*narrow, whole)
+    by = merge_equal(*narrowed(forest, weights))
     filling = _Filling(by)
     sent = filling.leave_free(int(by.variable[0]))
     found, tilt = filling.filled(), float(filling.owners.tilt[sent])
     if found is None:
         return None
-    return replace(spread(found, leave_free(whole, 0), by), variables=forest.n), tilt
+    by = by._replace(whole=leave_free(by.whole, 0))
+    return replace(spread(found, by), variables=forest.n), tilt
 
 
 def settled(forest: SumForest, weights: SharedUnary) -> Settled:
@@ -108,8 +105,8 @@ def settled(forest: SumForest, weights: SharedUnary) -> Settled:
     """
     by = merge_equal(forest, weights)
     filling = _Filling(by, near=False)
-    found, reach = filling.settled, filling.families.reach
-    tilt = _on_grid(filling.rounds.rounded(found.tilt, reach))[by.sum_of]
+    found = filling.settled
+    tilt = _on_grid(filling.rounds.rounded(found.tilt, filling.reach))[by.sum_of]
     mean, variance = found.of_sum
     # the last entry is for variables of number -1
     own = np.pad(found.of_variable, ((0, 0), (0, 1)), constant_values=np.nan)[:, by.variable]
@@ -133,7 +130,7 @@ class _Filling:
         m, unary, code, owner = forest.m, weights.unary, weights.code, forest.owner
         self.n, self.m, self.times = forest.n, m, by.times
         self.families = families_of(forest, weights)
-        of, above, self.level = self.families.of, self.families.above, forest.depth
+        of, above, self.level = self.families.members, self.families.above, forest.depth
         summed = forest.above >= 0
         number = np.bincount(forest.above[summed], self.times[summed], minlength=m)
         self.number = number.astype(np.int64)
@@ -158,7 +155,9 @@ class _Filling:
         many = self.times[leaf] * by.families[forest.above[leaf]]
         tilt = common_tilt(unary, np.bincount(code[leaf], many, minlength=unary.kind.size))
         self.rounds = Rounds(tree, law, unary, tilt, near=near)
-        self.settled, self.law, reach = self.rounds.settle(), law, self.families.reach
+        self.settled, self.law = self.rounds.settle(), law
+        # largest distance of any leaf below each sum from its bound
+        self.reach = reach = self.families.reach.copy()
         for d in range(int(forest.depth.max(initial=0)), -1, -1):
             here = np.flatnonzero((forest.depth == d) & (above >= 0))
             np.maximum.at(reach, above[here], reach[here])
@@ -187,14 +186,14 @@ class _Filling:
     def _begin(self) -> None:
         """Begin with no table, and with settled tilts."""
         n, m = self.n, self.m
-        above, reach = self.families.above, self.families.reach
-        self.theta = theta = _on_grid(self.rounds.rounded(self.settled.tilt, reach))
+        above = self.families.above
+        self.theta = theta = _on_grid(self.rounds.rounded(self.settled.tilt, self.reach))
         tilts = np.where(above >= 0, theta[above], 0.0)
         self.law = self.law._replace(tilt=theta.copy())
         self.owners = self.owners._replace(tilt=tilts)
         # a law with two modes may lie far from where its normal stand-in does
         deviation = np.sqrt(self.settled.of_sum[1])
-        split = self.families.of.of_leaves & (reach > _SPLIT * deviation)
+        split = self.families.members.of_leaves & (self.reach > _SPLIT * deviation)
         self._match(np.flatnonzero(split))
         self.tables = GrowingTables(n + m)
         self.retilt = np.zeros(m)
@@ -215,19 +214,19 @@ class _Filling:
         if not number.size:
             return
         made, found = self.tables, np.empty((2, number.size))
-        t, above = made.of[self.families.of.owner[number]], self.families.above
+        t, above = made.of[self.families.members.owner[number]], self.families.above
         law = made.place[t], made.first[t], made.size[t]
         member_sums.moments_of_tables(*law, made.entries, *found)
         self.used_tilt[number] = self.used_tilt[np.maximum(above[number], 0)] = True
         if self.used_tilt.all():
             return
         settled, free = self.rounds.settle_above(number, found, self.theta), ~self.used_tilt
-        self.theta[free] = _on_grid(self.rounds.rounded(settled.tilt, self.families.reach)[free])
+        self.theta[free] = _on_grid(self.rounds.rounded(settled.tilt, self.reach)[free])
         self.owners.tilt[:] = np.where(above >= 0, self.theta[above], 0.0)
 
     def _leaves(self) -> Leaves:
         """List the distinct gaps of every family of leaves, and their numbers."""
-        m, of = self.m, self.families.of
+        m, of = self.m, self.families.members
         (begins, base), leaves = np.empty((2, m + 1), np.int64), self.number[of.of_leaves].sum()
         gaps, counts = np.empty((2, leaves), dtype=np.int64)
         shape = of.start, of.member, of.of_leaves, of.gap, of.least
@@ -249,7 +248,7 @@ class _Filling:
     def filled(self) -> FamilySums | None:
         """Fill all tables; None if draws would be rejected too often."""
         self._begin()
-        of, bottom_up = self.families.of, self.families.bottom_up
+        of, bottom_up = self.families.members, self.families.bottom_up
         leaves = np.flatnonzero(of.of_leaves)
         first = self._first_of(self.law, leaves, *self._tilts())
         if not self._fill_leaves(leaves[first[leaves] == leaves]):
@@ -393,7 +392,7 @@ class _Filling:
         if not number.size:
             return True
         member, family = self._members(number)
-        alone = self.families.of.lone[member]
+        alone = self.families.members.lone[member]
         tables = np.bincount(family, weights=alone, minlength=number.size) == 0.0
         mine = np.flatnonzero(tables)
         rows = _distinct(family, self.tables.of[member], self.times[member], tables)
@@ -415,8 +414,8 @@ class _Filling:
     def _members(self, number: IntArray) -> tuple[Indices, IntArray]:
         """Return the members of some families, and for each of them which family has it."""
         size = self.families.size[number]
-        at = ranges(self.families.of.start[number].astype(np.int64), size)
-        return self.families.of.member[at], np.repeat(np.arange(number.size), size)
+        at = ranges(self.families.members.start[number].astype(np.int64), size)
+        return self.families.members.member[at], np.repeat(np.arange(number.size), size)
 
     def _fill_level(self, number: IntArray, tries: int = _TRIES) -> bool:
         """Fill the tables of the owners of families of one depth, whose members have tables."""
@@ -424,7 +423,7 @@ class _Filling:
         if not number.size:
             return True
         member, family = self._members(number)
-        lone = self.families.of.lone[member]
+        lone = self.families.members.lone[member]
         alone = zip(member[lone].tolist(), number[family[lone]].tolist(), strict=True)
         if sizes.max() > _MOST or not all(self._fill_leaf(v, f) for v, f in alone):
             return False
@@ -462,16 +461,16 @@ class _Filling:
 
     def _refill(self, number: IntArray) -> bool:
         """Fill the tables of the members of families anew, by the tilts of these families."""
-        of = self.families
         self.anew[number] = True
-        below = of.below[self._members(number)[0]].astype(np.int64)
+        below = self.families.below[self._members(number)[0]].astype(np.int64)
         below = below[below >= 0]
-        self.owners.tilt[below] = self.theta[of.above[below]]
-        leaves = below[of.of.of_leaves[below]]
+        self.owners.tilt[below] = self.theta[self.families.above[below]]
+        of_leaves = self.families.members.of_leaves[below]
+        leaves = below[of_leaves]
         self._match(leaves)
         if not self._fill_leaves(leaves):
             return False
-        inner = below[~of.of.of_leaves[below]]
+        inner = below[~of_leaves]
         self.theta[inner] -= self.retilt[inner]
         return not inner.size or self._fill_level(inner)
 
@@ -548,7 +547,7 @@ class _Filling:
 
     def _fill_leaf(self, v: int, f: int) -> bool:
         """Fill the table of a leaf among inner nodes."""
-        of, tilt = self.families.of, self.theta[f]
+        of, tilt = self.families.members, self.theta[f]
         inverse, least = self.families.inverse[v], int(of.least[v])
         if not inverse > tilt:
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from congenial.types import FloatArray, Indices, IntArray
 class FamilyTree:
     """The m families of a forest of n variables."""
 
-    of: FamilyMembers
+    members: FamilyMembers
     bottom_up: Indices  # shape (m,): Each sum after all sums below it.
     above: IntArray  # shape (m,): Family of which the owner is a member, -1 for none.
     below: Indices  # shape (n,): Family that each variable owns, -1 for none.
@@ -29,7 +29,7 @@ class FamilyTree:
     @property
     def size(self) -> IntArray:
         """Number of members of each family, shape (m,)."""
-        return np.diff(self.of.start).astype(np.int64)
+        return np.diff(self.members.start).astype(np.int64)
 
 
 def families_of(forest: SumForest, weights: SharedUnary) -> FamilyTree:
@@ -54,24 +54,21 @@ def families_of(forest: SumForest, weights: SharedUnary) -> FamilyTree:
     equality.find_leaves(start, member, ~leaf, inverse, gap, of_leaves, rate, reach)
     lone = leaf & (forest.above >= 0) & ~of_leaves[np.maximum(forest.above, 0)]
     root = holds & (above < 0)
-    of = FamilyMembers(start, member, owner, root, of_leaves, lone, gap, least)
-    return FamilyTree(of, bottom_up, above, below, inverse, rate, reach)
+    members = FamilyMembers(start, member, owner, root, of_leaves, lone, gap, least)
+    return FamilyTree(members, bottom_up, above, below, inverse, rate, reach)
 
 
 def leave_free(families: FamilyTree, v: int) -> FamilyTree:
     """Leave out the sum above variable v, whose own sum is no root then and is drawn first."""
-    of, f = families.of, int(families.below[v])
+    of, f = families.members, int(families.below[v])
     over = int(families.above[f])
     root, lone, above = of.root.copy(), of.lone.copy(), families.above.copy()
     if over >= 0:
         lone[of.member[of.start[over] : of.start[over + 1]]] = False
     root[f], above[f] = False, f  # so the table has the tilt of its own sum
-    return FamilyTree(
-        of._replace(root=root, lone=lone),
-        families.bottom_up[families.bottom_up != over],
-        above,
-        families.below,
-        families.inverse,
-        families.rate,
-        families.reach,
+    return replace(
+        families,
+        members=of._replace(root=root, lone=lone),
+        bottom_up=families.bottom_up[families.bottom_up != over],
+        above=above,
     )
