@@ -12,6 +12,7 @@ from congenial.errors import NumericalError
 from congenial.kernels.network import family_draws as kernels
 from congenial.sum_network.families import family_draws
 from support.bounded_trees import compiled, conditioned, divide_above, filled, p_values, random_tree
+from support.goodness_of_fit import p_value
 
 pytestmark = pytest.mark.kernels
 
@@ -120,6 +121,59 @@ def test_an_attempt_that_ends_early_is_refused_in_full_too(seed):
         sums.tables.tails[:2, bare] = np.array([[below], [1e3]])
         family_draws._choose(sums, values[i], np.zeros(200), cg.seeded(1))
     assert (values[0] == values[1]).all()
+
+
+class Counted:
+    """A source of words that ends after so many."""
+
+    def __init__(self, seed, most):
+        self.source, self.left = cg.seeded(seed), most
+
+    def bits(self, number):
+        self.left -= number
+        assert self.left >= 0
+        return self.source.bits(number)
+
+
+def merged(observed, expected):
+    """Merge the first cells until they expect 10 draws together."""
+    first = int(np.argmax(np.cumsum(expected) >= 10.0))
+    return tuple(np.append(c[: first + 1].sum(), c[first + 1 :]) for c in (observed, expected))
+
+
+def law_of_first(sums, total):
+    """Weights of the first member of the root's family at total - 6, ..., total, given their sum.
+
+    All other members have one table, which begins at 0.
+    """
+    own, each = sums.tables.entries(1).astype(float), sums.tables.entries(2).astype(float)
+    others = np.ones(1)
+    for _ in range(7):
+        others = np.convolve(others, each)
+    values = np.arange(total - 6, total + 1)
+    weights = own[values - sums.tables.values(1)[0]] * others[total - values]
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("total", [-2, -3, -5])
+@pytest.mark.parametrize("scale", [0.5, 0.7])
+def test_sums_in_the_tails_of_narrow_noise_are_split_within_few_attempts(scale, total):
+    # entries far below the mode are 1, which is far too large, and a tilt makes them larger
+    tree = cg.Tree.from_parents([-1, *[0] * 8, *np.repeat(np.arange(1, 9), 2)])
+    x = tree.roll_up(np.array([12, 12, *[0] * 14]))
+    sums, other = (filled(conditioned(tree, s, pinned=False), x) for s in (scale, 1.3 * scale))
+    given = replace(sums, families=sums.families._replace(root=np.zeros(9, dtype=np.bool_)))
+    rows, found = 3000, np.zeros(7)
+    for seed in range(rows):
+        values = np.zeros((sums.rows, 1), dtype=np.int64)
+        values[0] = total
+        # a tilt is sought anew for each draw; more words would fail
+        family_draws._choose(given, values, np.zeros(1), Counted(seed, 2 * family_draws._WORDS))
+        assert values[1:9].sum() == total
+        if total - 6 <= values[1, 0]:
+            found[values[1, 0] - total + 6] += 1
+    assert p_value(*merged(found, rows * law_of_first(sums, total))) > LEAST
+    assert p_value(*merged(found, rows * law_of_first(other, total))) < LEAST
 
 
 def test_draws_that_are_always_rejected_are_an_error(monkeypatch):

@@ -44,7 +44,7 @@ _FAR, _WELL = 700.0, 1e-6
 # Nearer, a few more failed attempts take less time than to lay out tilted weights.
 _NEAR = 4.0
 # Largest exponent of a tilt of proposals, and most tilts that are tried for one sum.
-MOST_NATS, _TURNS = 200.0, 12
+_MOST_NATS, _TURNS = 200.0, 12
 # Failed attempts of a family of leaves after which its proposals are tilted towards the sum; steps
 # in which that tilt is found, and how far below the family's own it may lie, in nats a value.
 FAILED, _STEPS, _FARTHEST = 64, 60, 64.0
@@ -268,18 +268,23 @@ def draw(
             if last >= 0 and need > 1 and answer < UNDECIDED:
                 # proposals near the sum are accepted more often; any tilt leaves the law as it is
                 whole = float(values[v, r]) if v >= 0 else 0.0
+                lower, upper = -_MOST_NATS / widest, _MOST_NATS / widest
                 for turn in range(_TURNS):
                     off = whole - mean
                     if off * off <= (_NEAR if turn == 0 else 1.0) * variance:
                         break
                     before = tilt
+                    if off > 0.0:
+                        lower = max(lower, tilt)
+                    else:
+                        upper = min(upper, tilt)
                     if turn == 0 and tilt == 0.0 and retilt[f] != 0.0:
                         tilt = retilt[f]
                     else:
                         tilt += off / max(variance, abs(off) * math.sqrt(variance))
-                        if abs(tilt) * widest > MOST_NATS:
-                            tilt = before
-                            break
+                        # the mean leaps where entries that are rounded up to 1 begin to count
+                        if not lower < tilt < upper:
+                            tilt = 0.5 * (lower + upper)
                     laid_out = lay_out(*of_all, tilt, rows, shares, laid)
                     if not laid_out[-1]:
                         tilt = before

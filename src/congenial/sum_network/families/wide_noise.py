@@ -12,7 +12,7 @@ from congenial.sum_network import SharedUnary, SumForest
 _WIDE, _WORTH = 4.0, 200_000.0
 # Least scale, and share of leaves less than that scale away from their bounds, with which noise
 # counts as wide, too: the bounds then push all sums up, and merges have wide tables.
-_CROWDED, _SHARE = 1.0, 2.0 / 3.0
+_CROWDED, _SHARE = 0.25, 2.0 / 3.0
 
 
 def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
