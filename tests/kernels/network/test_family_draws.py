@@ -95,6 +95,22 @@ def test_a_doubt_far_from_zero_does_not_vanish():
     doubt = tuple(np.array([column]) for column in columns)
     zero, four = np.zeros(1, dtype=np.int64), np.array([4])
     table = zero, np.array([x]), np.array([1]), four, np.zeros((4, 1))
-    tables = np.zeros(1, dtype=np.int32), *table, four, np.zeros((2, 1))
+    guide = np.zeros((1, family_draws.PARTS), dtype=np.int32)
+    tables = np.zeros(1, dtype=np.int32), *table, four, four, np.zeros((2, 1)), guide
     found = family_draws.doubt_of(0, x, doubt, tables)
     assert found == pytest.approx((0.5 * np.exp(-2.0) + 1.0) / 4.0, rel=1e-9)
+
+
+def test_a_guide_finds_the_same_entry_as_a_search_of_the_whole_table():
+    found, source = entry("network.family_draws._found"), np.random.default_rng(6)
+    for _ in range(300):
+        weights = source.dirichlet(np.full(int(source.integers(1, 60)), source.choice([0.05, 1.0])))
+        table = (weights * source.choice([2.0**40, 2.0**61])).astype(np.int64) + 1
+        place, size = np.zeros(1, dtype=np.int64), np.array([table.size])
+        largest, total = np.empty((2, 1), dtype=np.int64)
+        guide = np.empty((1, family_draws.PARTS), dtype=np.int32)
+        family_draws.cumulate(place, size, table, largest, total, guide)
+        near = np.concatenate((table - 1, table, np.arange(family_draws.PARTS) << 58))
+        for target in (*near.tolist(), *(cg.seeded(1).bits(50) >> np.uint64(2)).tolist()):
+            wanted = int(np.searchsorted(table, target, side="right"))
+            assert found(table, 0, table.size, guide[0], target) == wanted

@@ -48,7 +48,9 @@ def placed(family, tails, wanted, found):
     one, zero = np.zeros(1), np.zeros(1, dtype=np.int64)
     owner = np.array([laws.FLAT]), one, one, one, one + wanted, one + wanted
     rows = np.array([0, size.size]), np.arange(size.size), times
-    tables = place, size, table, tails
+    moments = np.empty((3, size.size))
+    kernels.moments_of_tables(place, size, table, moments)
+    tables = place, size, table, tails, moments
     kernels.place_members(np.array([0]), *rows, tables, zero, owner, one, GRID, DEPTH, found)
 
 
@@ -118,6 +120,18 @@ def test_a_sum_lies_between_its_ends_near_the_wanted_mean(bounded):
             assert (falls > 0.0) == (low > 0.0 or (tails[0] > 0.0).any())
 
 
+def test_moments_of_tables_are_those_of_their_entries():
+    table, place, size, _ = random_family(np.random.default_rng(4))
+    moments = np.empty((3, size.size))
+    kernels.moments_of_tables(place, size, table, moments)
+    for r in range(size.size):
+        own = table[place[r] : place[r] + size[r]].astype(float)
+        at = np.arange(own.size)
+        mean = own @ at / own.sum()
+        wanted = own.sum(), mean, own @ (at - mean) ** 2 / own.sum()
+        np.testing.assert_allclose(moments[:, r], wanted, rtol=1e-12, atol=1e-12)
+
+
 def test_a_tilt_that_no_tail_allows_is_said_to_be_unknown():
     source = np.random.default_rng(3)
     family = random_family(source)
@@ -127,7 +141,9 @@ def test_a_tilt_that_no_tail_allows_is_said_to_be_unknown():
     one, zero, found = np.zeros(1), np.zeros(1, dtype=np.int64), np.empty((1, 9))
     owner = np.array([laws.LAPLACE]), one + 0.5, one, one + 2.0, one - np.inf, one + np.inf
     rows = np.array([0, size.size]), np.arange(size.size), times
-    tables = place, size, table, tails
+    moments = np.empty((3, size.size))
+    kernels.moments_of_tables(place, size, table, moments)
+    tables = place, size, table, tails, moments
     kernels.place_members(np.array([0]), *rows, tables, zero, owner, one, GRID, DEPTH, found)
     # the weight rises by 2 - 0.5 at least, so the tilt of the sum is that at least
     assert found[0, 0] == pytest.approx(1.5, abs=2.0**-38)

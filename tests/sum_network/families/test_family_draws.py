@@ -60,9 +60,9 @@ def inaccurate(sums, factor):
             own[:] = own * np.where(np.arange(own.size) % 3, 0.55, 0.95)
             unit[t] *= 0.5
             factors[t] = factor
-    largest, moments = np.empty_like(tables.largest), np.empty_like(tables.moments)
-    kernels.cumulate(tables.place, tables.size, table, largest, moments)
-    made = tables._replace(running=table, largest=largest, moments=moments)
+    largest, total, guide = (np.empty_like(c) for c in (tables.largest, tables.total, tables.guide))
+    kernels.cumulate(tables.place, tables.size, table, largest, total, guide)
+    made = tables._replace(running=table, largest=largest, total=total, guide=guide)
     return replace(sums, tables=made, doubt=doubt._replace(unit=unit, factor=factors))
 
 

@@ -214,8 +214,9 @@ def lone_family(gaps, tilt):
     )
     first, size = np.array([-sum(gaps)]), np.array([2 * sum(gaps)])
     running = np.arange(1, size[0] + 1)
-    table = np.zeros(1, **ints), first, size, running, np.zeros((4, 1)), np.ones(1, **ints)
-    tables = np.zeros(n, dtype=np.int32), *table, np.zeros((2, 1))
+    table = np.zeros(1, **ints), first, size, running, np.zeros((4, 1)), np.ones(1, **ints), size
+    guide = np.zeros((1, kernels.PARTS), dtype=np.int32)
+    tables = np.zeros(n, dtype=np.int32), *table, np.zeros((2, 1)), guide
     leaves = (
         np.array([0, distinct.size]),
         distinct.astype(np.int64),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from congenial.kernels.network.family_draws import PARTS
 from congenial.sum_network.families import growing_tables
 from congenial.sum_network.families.family_records import Doubt
 
@@ -16,7 +17,7 @@ def test_tables_grow_and_draws_take_their_running_sums(monkeypatch):
     monkeypatch.setattr(growing_tables, "_TABLES", 1)
     source, made, given = np.random.default_rng(1), growing_tables.GrowingTables(60), {}
     for v in range(0, 50, 2):
-        entries = source.integers(1, 1 << 50, int(source.integers(1, 9)))
+        entries = source.integers(1, 1 << int(source.choice([50, 59])), int(source.integers(1, 9)))
         places = np.array([[made.append(entries)], [v - 20], [entries.size]])
         tails, doubt = source.random((4, 1)), source.random(len(Doubt._fields))
         made.add(np.array([v]), places=places, tails=tails, doubt=Doubt(*doubt))
@@ -31,7 +32,9 @@ def test_tables_grow_and_draws_take_their_running_sums(monkeypatch):
         assert tables.values(v) == range(v - 20, v - 20 + entries.size)
         assert (tables.tails[:, t] == tails).all()
         assert [column[t] for column in doubts] == doubt.tolist()
-        assert tables.largest[t] == entries.max()
+        assert (tables.largest[t], tables.total[t]) == (entries.max(), entries.sum())
+        below = (np.arange(PARTS)[:, None] << 58) >= np.cumsum(entries)
+        assert (tables.guide[t] == below.sum(axis=1)).all()
         share, at = entries / entries.sum(), np.arange(entries.size)
         mean = share @ at
         assert tables.moments[0, t] == pytest.approx(mean)

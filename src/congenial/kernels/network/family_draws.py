@@ -25,7 +25,6 @@ import numpy as np
 from congenial.kernels.network.family_sums import LARGEST_TAIL, moments_of_family
 from congenial.kernels.numerics import elementary
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.doubled import doubled_exp, two_product, two_sum
 from congenial.kernels.numerics.tape import scaled
 
 # State of a draw, state[2], is what it waits for: nothing; a doubt of more than 1/2, which the
@@ -35,6 +34,8 @@ from congenial.kernels.numerics.tape import scaled
 CLEAR, DOUBTFUL, COUNTED, UNDECIDED, ACCEPTED, REFUSED, ROOT, CHOSEN = range(8)
 # Bits of a word that choose an entry of a table, whose entries add up to at most 2^62.
 _SPARE = np.uint64(2)
+# Parts of the numbers below 2^62, and their bits, for each of which a table knows its first entry.
+PARTS, _OF_PART = 16, 58
 # Sum of the tilted weights of a member, which leaves a share of 2^-29 for roundings and tails, and
 # of the weights of the longest lift. What no weight has is drawn again.
 _WHOLE, _WHOLE_LIFTS = 2.0**62 * (1.0 - 2.0**-29), 2.0**40
@@ -77,24 +78,33 @@ def _decided(probability, off, word):
     return 0 if at > middle + room else -1
 
 
+@njit(inner=True)
+def _found(running, begin, size, guide, target):
+    """Return the same as `_passed` for a table, whose `guide` tells where to look."""
+    part = target >> _OF_PART
+    low = guide[part]
+    high = guide[part + 1] if part + 1 < PARTS else size
+    return low if low == high else low + _passed(running, begin + low, high - low, target)
+
+
 @njit()
-def cumulate(place, size, table, largest, moments):
+def cumulate(place, size, table, largest, total, guide):
     """Turn the entries of tables into their running sums.
 
-    Fills `largest` with the largest entry of each, and `moments` (2, tables) with mean and variance
-    of the places.
+    Fills `largest` and `total` with the largest entry of each table and the sum of all, and `guide`
+    (tables, PARTS) with the numbers of running sums of at most j 2^58.
     """
     for t in range(place.size):
-        whole, first, second, top = np.int64(0), 0.0, 0.0, np.int64(0)
+        whole, top, part = np.int64(0), np.int64(0), 0
         for i in range(size[t]):
             entry = table[place[t] + i]
             top, whole = max(top, entry), whole + entry
-            first += float(entry) * i
-            second += float(entry) * i * i
             table[place[t] + i] = whole
-        largest[t] = top
-        moments[0, t] = first / float(whole)
-        moments[1, t] = second / float(whole) - moments[0, t] * moments[0, t]
+            while part < PARTS and whole > np.int64(part) << _OF_PART:
+                guide[t, part] = i
+                part += 1
+        guide[t, part:] = size[t]
+        largest[t], total[t] = top, whole
 
 
 @njit(inner=True)
@@ -142,13 +152,13 @@ def lay_out(tables, member, begin, stop, tilt, rows, shares, laid):
     beyond its table, as a share of that; mean and variance of the sum; whether the weights beyond
     all tables are small enough to be drawn).
     """
-    of, place, low, size, running, tails, largest, moments = tables
+    of, place, low, size, running, tails, largest, total, moments, _ = tables
     best, least, most, at, edge, fits = begin, 2.0, np.int64(0), 0, 0.0, True
     mean = variance = 0.0
     for j in range(begin, stop):
         t = of[member[j]]
         width, middle, scale, top = size[t], 0, 1.0, largest[t]
-        whole, first, spread = running[place[t] + width - 1], moments[0, t], moments[1, t]
+        whole, first, spread = total[t], moments[0, t], moments[1, t]
         if tilt != 0.0:
             own = rows[at : at + width], shares[at : at + width]
             middle, scale, top, whole, first, spread = _tilt(running, place[t], width, tilt, *own)
@@ -198,7 +208,7 @@ def draw(
     ones.
     """
     start, member, owner, root, of_leaves, lone, _, _ = families
-    of_table, place, first, size, running, tails, _, _ = tables
+    of_table, place, first, size, running, tails, _, _, _, _ = tables
     base_tilt, retilt = tilts
     columns, used = values.shape[1], 0
     rows, shares, laid = np.empty(1024, dtype=np.int64), np.empty(1024), np.empty((64, 2))
@@ -432,12 +442,10 @@ def _try_leaves(f, families, leaves, binomials, base_tilt, law, lifts, words, us
     if need == 0:
         return 1
     best, at = best_rest(mode, whole, highest), offset[of[f]]
-    by, by_low = two_sum(tilt, -base_tilt[f])
-    away = float(left - best)
-    h, low = two_product(by, away)
-    h, low = doubled_exp(h, low + by_low * away)
-    ratio *= binomial[at + left] / binomial[at + best] * (h + low)
-    return _decided(ratio, need * off + 32.0 * _UNIT, words[used])
+    # rounded twice, and so is its exponential, by about as many units as there are nats
+    nats = (tilt - base_tilt[f]) * float(left - best)
+    ratio *= binomial[at + left] / binomial[at + best] * elementary.exp(nats)
+    return _decided(ratio, need * off + (32.0 + 4.0 * abs(nats)) * _UNIT, words[used])
 
 
 @njit()
@@ -450,7 +458,7 @@ def best_rest(mode, whole, highest):
 def _try_tables(f, families, tables, proposal, words, used, values, r):
     """Draw members by their tables; return whether they are accepted, -1 if the caller decides."""
     start, member, owner, _, _, _, _, _ = families
-    of, place, first, size, running, _, _, _ = tables
+    of, place, first, size, running, _, _, _, _, guide = tables
     last, most, edge, floor, ends, tilted, rows, shares, off = proposal
     left, at, own = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)) - floor, 0, 0
     sums, ratio = rows if tilted else running, 1.0
@@ -464,9 +472,12 @@ def _try_tables(f, families, tables, proposal, words, used, values, r):
             continue
         target = np.int64(words[used] >> _SPARE)
         used += 1
-        if target >= sums[begin + width - 1]:
+        if tilted:
+            i = _passed(sums, begin, width, target)
+        else:
+            i = _found(sums, begin, width, guide[t], target)
+        if i == width:
             return -1
-        i = _passed(sums, begin, width, target)
         values[u, r] = first[t] + i
         left -= i
         if left < 0 and ends:
@@ -491,7 +502,7 @@ def _try_tables(f, families, tables, proposal, words, used, values, r):
 def doubt_of(v, x, doubt, tables):
     """Return by which share the entry of x may be too large, 1 beyond the table (`Doubt`)."""
     factor, rounding, slope, decay, center, log_top, _ = doubt
-    of, place, first, size, running, _, _, _ = tables
+    of, place, first, size, running, _, _, _, _, _ = tables
     t = of[v]
     i = x - first[t]
     if i < 0 or i >= size[t]:

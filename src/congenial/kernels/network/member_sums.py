@@ -65,18 +65,30 @@ def _spread(table, place, size, times, factors, own):
     return mean, max(variance, _LEAST)
 
 
+@njit(inner=True)
+def _known_spread(moments, rows, times, own):
+    """Return the same as `_spread` for tables that are not tilted, from their `moments`."""
+    mean = variance = 0.0
+    for r in range(rows.size):
+        own[r, 0], own[r, 1], var = moments[0, rows[r]], moments[1, rows[r]], moments[2, rows[r]]
+        mean += times[r] * own[r, 1]
+        variance += times[r] * var
+    return mean, max(variance, _LEAST)
+
+
 @njit()
-def moments_of_tables(place, first, size, table, means, variances):
-    """Fill the means and variances of the laws that tables of integers are."""
+def moments_of_tables(place, size, table, moments):
+    """Fill `moments` (3, tables): sums of tables of integers, means and variances of places."""
     for r in range(place.size):
         total = away = square = 0.0
         for i in range(size[r]):
             own = float(table[place[r] + i])
             total += own
             away += own * i
-            square += own * i * i
+            square += own * (float(i) * i)
         away /= total
-        means[r], variances[r] = first[r] + away, max(square / total - away * away, 0.0)
+        moments[0, r], moments[1, r] = total, away
+        moments[2, r] = max(square / total - away * away, 0.0)
 
 
 @njit()
@@ -101,9 +113,9 @@ def place_members(number, begins, rows, times, tables, base, owners, theta, grid
     """Tilt the members of families `number`, and place their sums; fill `found` (families, 9).
 
     Rows begins[i] .. begins[i + 1] - 1 have the members of number[i]: `times` members with the same
-    one of the tables, whose places, sizes, entries and tails are in `tables`. `base` is the least
-    sum of places. The columns of `found`: a tilt, a multiple of `grid`, by which the mean comes
-    near the one that the owner's weight wants; ends beyond which the tilted sum, counted from
+    one of the tables, whose places, sizes, entries, tails and moments are in `tables`. `base` is
+    the least sum of places. The columns of `found`: a tilt, a multiple of `grid`, by which the mean
+    comes near the one that the owner's weight wants; ends beyond which the tilted sum, counted from
     `base`, hardly lies; for each of the two ends, a rate and a level (`weigh`), where a sum counts
     from the first end (Chernoff); the longest table; the summed weights beyond tables, as shares of
     those in them. A rate is 0 where nothing lies beyond, and nan if no bound is known. If the tilt
@@ -111,11 +123,11 @@ def place_members(number, begins, rows, times, tables, base, owners, theta, grid
     nan.
     """
     kind, inverse, center, above, lo, hi = owners
-    places, sizes, table, tails = tables
+    places, sizes, table, tails, moments = tables
     many = 1
     for i in range(number.size):
         many = max(many, begins[i + 1] - begins[i])
-    own = np.empty((many, 2))
+    own, rates, reach = np.empty((many, 2)), np.empty(2), np.empty(2)
     for i in range(number.size):
         f, a, b = number[i], begins[i], begins[i + 1]
         longest, least, largest = np.int64(0), -np.inf, np.inf
@@ -138,11 +150,14 @@ def place_members(number, begins, rows, times, tables, base, owners, theta, grid
             found[i] = np.nan
             found[i, 0] = math.floor((high if lower > high else low) / grid) * grid
             continue
-        factors, grown = np.empty(longest), np.empty(longest)
+        factors, grown = np.empty(longest), np.empty((2, longest))
         of = table, place, size, times[a:b]
         tilt = math.floor(min(max(lower, 0.0), upper) / grid) * grid
         fill_factors(tilt, factors)
-        mean, variance = _spread(*of, factors, own)
+        if tilt == 0.0:
+            mean, variance = _known_spread(moments, rows[a:b], times[a:b], own)
+        else:
+            mean, variance = _spread(*of, factors, own)
         aim = lo[f] - base[i]
         for _ in range(_STEPS):
             if lo[f] < hi[f]:
@@ -173,36 +188,43 @@ def place_members(number, begins, rows, times, tables, base, owners, theta, grid
             lost += times[r] * beyond(tails, rows[r], size[r - a], tilt, shift) / own[r - a, 0]
         found[i, 8] = lost
         for side in range(2):
-            sign = 2.0 * side - 1.0
             by = 0.9 * math.sqrt(2.0 * depth / variance)
             by = min(by, _STEEPEST * (tilt - least if side == 0 else largest - tilt))
             # such that exponentials are finite
-            by = min(by, _NATS / longest)
+            rates[side] = by = min(by, _NATS / longest)
             # powers lose at most two units each, far less than the margin of a level
-            step, power = elementary.exp(sign * by), 1.0
+            step, power = elementary.exp(by if side else -by), 1.0
             for j in range(longest):
-                grown[j] = factors[j] * power
+                grown[side, j] = factors[j] * power
                 power *= step
-            reach, most, known = 0.0, 0.0, tails_of(tails, rows[a:b], side)
-            for r in range(a, b):
-                total = 0.0
-                for j in range(size[r - a]):
-                    total += float(table[place[r - a] + j]) * grown[j]
-                total += beyond(tails, rows[r], size[r - a], tilt + sign * by, shift)
-                reach += times[r] * (
-                    elementary.log(total / own[r - a, 0]) - sign * by * own[r - a, 1]
-                )
-                most += times[r] * (size[r - a] - 1)
+        most, reach[:] = 0.0, 0.0
+        for r in range(a, b):
+            begin = place[r - a]
+            # both sides at once, since additions wait for each other
+            below = over = 0.0
+            for j in range(size[r - a]):
+                entry = float(table[begin + j])
+                below += entry * grown[0, j]
+                over += entry * grown[1, j]
+            most += times[r] * (size[r - a] - 1)
+            for side in range(2):
+                by = rates[side] if side else -rates[side]
+                total = over if side else below
+                total += beyond(tails, rows[r], size[r - a], tilt + by, shift)
+                log = elementary.log(total / own[r - a, 0])
+                reach[side] += times[r] * (log - by * own[r - a, 1])
+        for side in range(2):
+            sign, by, known = 2.0 * side - 1.0, rates[side], tails_of(tails, rows[a:b], side)
             # the sum x lies beyond mean + sign * y with at most exp(reach - by * y)
-            y = (reach + depth) / by
+            y = (reach[side] + depth) / by
             end = math.floor(mean - y) if side == 0 else math.floor(mean + y) + 1.0
             if not known:
                 end = max(end, 0.0) if side == 0 else min(end, most)
             found[i, 1 + side] = end
             outside = known or (end > 0.0 if side == 0 else end < most)
             found[i, 3 + 2 * side] = by if outside else 0.0
-            found[i, 4 + 2 * side] = reach + sign * by * mean
-            if not reach < np.inf:
+            found[i, 4 + 2 * side] = reach[side] + sign * by * mean
+            if not reach[side] < np.inf:
                 found[i, 3 + 2 * side] = np.nan
         # levels count from the first end
         found[i, 4] += found[i, 3] * found[i, 1]

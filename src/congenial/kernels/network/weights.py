@@ -9,9 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.numerics import elementary
-from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.compiling import fused, njit
 from congenial.kernels.numerics.doubled import doubled_exp, times, two_product, two_sum
 from congenial.kernels.numerics.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
+
+# Powers of a ratio that are known at once.
+_AT_ONCE = 16
 
 
 @njit(inner=True)
@@ -87,23 +90,24 @@ def _fill_on(kind, inverse, center, tilt, u, step, h, l, out, at):
 def _fill_powers(h, l, rh, rl, step, out, at, number):
     """Fill the next entries of `out` with (h + l) (rh + rl)^i, i = 1, ..., number; return the last.
 
-    Four at a time, so that these do not wait for each other.
+    Powers of the ratio up to some are known, so that products do not wait for each other. Each
+    entry has one rounding, and errors of products that are far below it.
     """
-    sh, sl = times(rh, rl, rh, rl)
-    th, tl = times(sh, sl, rh, rl)
-    fh, fl = times(sh, sl, sh, sl)
-    for _ in range(number >> 2):
-        a, al = times(h, l, rh, rl)
-        b, bl = times(h, l, sh, sl)
-        c, cl = times(h, l, th, tl)
-        h, l = times(h, l, fh, fl)
-        out[at + step], out[at + 2 * step], out[at + 3 * step] = a + al, b + bl, c + cl
-        at += 4 * step
-        out[at] = h + l
-    for _ in range(number & 3):
-        h, l = times(h, l, rh, rl)
-        at += step
-        out[at] = h + l
+    many = min(number, _AT_ONCE)
+    powers, lows = np.empty(_AT_ONCE), np.empty(_AT_ONCE)
+    ph, pl = 1.0, 0.0
+    for i in range(many):
+        ph, pl = times(ph, pl, rh, rl)
+        powers[i], lows[i] = ph, pl
+    done = 0
+    while done < number:
+        many = min(number - done, _AT_ONCE)
+        first = at + step * (done + 1)
+        for i in range(many):
+            rest = fused(h, lows[i], l * powers[i])
+            out[first + step * i] = fused(h, powers[i], rest)
+        h, l = times(h, l, powers[many - 1], lows[many - 1])
+        done += many
     return h, l
 
 

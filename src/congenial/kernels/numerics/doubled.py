@@ -6,6 +6,7 @@ Sums, products and quotients have a relative error of about 2^-100.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -14,6 +15,12 @@ from congenial.kernels.numerics.compiling import fused, njit
 
 _LN2_HIGH = 0.6931471805599453
 _LN2_LOW = 2.3190468138462996e-17
+# The terms r^j / j! of an exponential up to the last one, and those that are doubled; 1 / j! as
+# doubles, and what these lack.
+_LAST, _DOUBLED = 12, 5
+_EXACT = [Fraction(1, math.factorial(j)) for j in range(_LAST + 1)]
+_INVERSE = np.array([float(c) for c in _EXACT])
+_INVERSE_LOW = np.array([float(c - Fraction(float(c))) for c in _EXACT])
 
 
 @njit(inner=True)
@@ -62,22 +69,29 @@ def over(xh, xl, yh, yl):
 @njit(inner=True)
 def doubled_exp(x, xl):
     """Return exp(x + xl) as an unevaluated sum of two doubles, with a relative error of 2^-95."""
-    k = np.rint(x / _LN2_HIGH)
-    if k < -1060.0:
+    k = np.rint(x / _LN2_HIGH * elementary.PARTS)
+    if k < -1060.0 * elementary.PARTS:
         return 0.0, 0.0
-    p, pe = two_product(k, _LN2_HIGH)
+    # k log(2) / 32 and a rest of at most 0.011 in size
+    part = k / elementary.PARTS
+    p, pe = two_product(part, _LN2_HIGH)
     r, re = two_sum(x, -p)
-    r, re = plus(r, re, xl - pe - k * _LN2_LOW, 0.0)
-    r, re = r / 64.0, re / 64.0
-    h, l = 1.0, 0.0
-    for j in range(12, 0, -1):
-        h, l = times(h, l, r, re)
-        h, l = over(h, l, float(j), 0.0)
-        h, l = plus(h, l, 1.0, 0.0)
-    for _ in range(6):
-        h, l = times(h, l, h, l)
-    scale = math.ldexp(1.0, int(k))
-    return h * scale, l * scale
+    r, re = plus(r, re, xl - pe - part * _LN2_LOW, 0.0)
+    # from r^6 / 6! on, doubles do: their errors are below 2^-100
+    h, l = _INVERSE[_LAST], 0.0
+    for j in range(_LAST - 1, _DOUBLED, -1):
+        h = fused(h, r, _INVERSE[j])
+    for j in range(_DOUBLED, -1, -1):
+        p = h * r
+        off = fused(h, r, -p) + (h * re + l * r)
+        s = _INVERSE[j] + p
+        h, l = s, (p - (s - _INVERSE[j])) + (off + _INVERSE_LOW[j])
+    whole = np.int64(k)
+    i, n = whole & (elementary.PARTS - 1), min(whole >> 5, np.int64(2000))
+    h, l = times(h, l, elementary.POWER[i], elementary.POWER_LOW[i])
+    half = n >> 1
+    one, other = elementary.power_of_two(half), elementary.power_of_two(n - half)
+    return h * one * other, l * one * other
 
 
 @njit(inner=True)

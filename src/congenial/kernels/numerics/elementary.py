@@ -16,7 +16,7 @@ import numpy as np
 from congenial.kernels.numerics.compiling import fused, njit
 
 # An exponent is a multiple of log(2) / 32 and a rest.
-_PARTS = 32
+PARTS = 32
 # Beyond these, an exponential is below half of the smallest double, or above the largest one.
 _LEAST, _MOST = -745.2, 709.79
 # Up to here, the power of two in an exponential is a normal number.
@@ -54,10 +54,10 @@ def _angle(tangent: Decimal) -> Decimal:
 
 with localcontext(prec=60):
     _log_2 = Decimal(2).ln()
-    _powers = [(_log_2 * i / _PARTS).exp() for i in range(_PARTS)]
+    _powers = [(_log_2 * i / PARTS).exp() for i in range(PARTS)]
     # 2^(i / 32) as doubles, and what these lack
-    _POWER = np.array([float(p) for p in _powers])
-    _POWER_LOW = np.array([float(p - Decimal(float(p))) for p in _powers])
+    POWER = np.array([float(p) for p in _powers])
+    POWER_LOW = np.array([float(p - Decimal(float(p))) for p in _powers])
     _knots = [1 + Decimal(j) / _KNOTS for j in range(_KNOTS + 1)]
     _logs = [_in_parts((k if j < _DOUBLED else k / 2).ln()) for j, k in enumerate(_knots)]
     _LOG = np.array([high for high, *_ in _logs])
@@ -71,12 +71,12 @@ with localcontext(prec=60):
     # log(2 pi) / 2
     _HALF_LOG_TURN = float((4 * _PI_HALF).ln() / 2)
 _LOG_2_LOW = sum(_rest)
-_PART, _PART_LOW, _PER_NAT = _LOG_2 / _PARTS, _LOG_2_LOW / _PARTS, _PARTS / (_LOG_2 + _LOG_2_LOW)
+_PART, _PART_LOW, _PER_NAT = _LOG_2 / PARTS, _LOG_2_LOW / PARTS, PARTS / (_LOG_2 + _LOG_2_LOW)
 _PER_TURN = 1.0 / (_TURN + _TURN_LOW)
 
 
 @njit(inner=True)
-def _power_of_two(n):
+def power_of_two(n):
     """Return 2^n, for n from -1022 to 1023."""
     return np.int64((n + 1023) << 52).view(np.float64)
 
@@ -99,12 +99,12 @@ def exp(x):
     if x > _MOST:
         return np.inf
     k, more = _reduced(x)
-    i, n = k & (_PARTS - 1), k >> 5
-    value = _POWER[i] + fused(_POWER[i], more, _POWER_LOW[i])
+    i, n = k & (PARTS - 1), k >> 5
+    value = POWER[i] + fused(POWER[i], more, POWER_LOW[i])
     if -_NORMAL < x < _NORMAL:
-        return value * _power_of_two(n)
+        return value * power_of_two(n)
     half = n >> 1
-    return value * _power_of_two(half) * _power_of_two(n - half)
+    return value * power_of_two(half) * power_of_two(n - half)
 
 
 @njit(inner=True)
@@ -118,9 +118,9 @@ def expm1(x):
             rest = fused(x, rest, _FACTORIAL[i])
         return fused(x * x, rest, x)
     k, more = _reduced(x)
-    i, scale = k & (_PARTS - 1), _power_of_two(k >> 5)
-    high = _POWER[i] * scale
-    return (high - 1.0) + fused(high, more, _POWER_LOW[i] * scale)
+    i, scale = k & (PARTS - 1), power_of_two(k >> 5)
+    high = POWER[i] * scale
+    return (high - 1.0) + fused(high, more, POWER_LOW[i] * scale)
 
 
 @njit(inner=True)

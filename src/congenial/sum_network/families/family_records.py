@@ -60,7 +60,9 @@ class TablesOfOwners(NamedTuple):
     # rate below it, and so above. They are factor * exp(-rate * k) at the k-th value, from 0 on.
     tails: FloatArray
     largest: IntArray  # shape (tables,): Largest entry.
+    total: IntArray  # shape (tables,): Sum of all entries.
     moments: FloatArray  # shape (2, tables): Mean, from the first value on, and variance.
+    guide: Indices  # shape (tables, PARTS): Places from which on running sums exceed j 2^58.
 
     def entries(self, v: int) -> IntArray:
         """Return the entries of the table of v."""

@@ -213,10 +213,10 @@ class _Filling:
         """Take the tilts of sums whose members have no tables yet from the moments of tables."""
         if not number.size:
             return
-        made, found = self.tables, np.empty((2, number.size))
-        t, above = made.of[self.families.members.owner[number]], self.families.above
-        law = made.place[t], made.first[t], made.size[t]
-        member_sums.moments_of_tables(*law, made.entries, *found)
+        made, above = self.tables, self.families.above
+        t = made.of[self.families.members.owner[number]]
+        found = made.moments[1:, t]
+        found[0] += made.first[t]
         self.used_tilt[number] = self.used_tilt[np.maximum(above[number], 0)] = True
         if self.used_tilt.all():
             return
@@ -440,7 +440,8 @@ class _Filling:
             return True
         rows, made = _distinct(family, of_members, times, several), self.tables
         found = np.empty((number.size, 9))
-        law = rows.begins, rows.table, rows.times, (made.place, made.size, made.entries, made.tails)
+        tables = made.place, made.size, made.entries, made.tails, made.moments
+        law = rows.begins, rows.table, rows.times, tables
         weights = base, self.owners, self.theta
         member_sums.place_members(number, *law, *weights, _GRID, _DEPTH, found)
         self.theta[number] += found[:, 0]

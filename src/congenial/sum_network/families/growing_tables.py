@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.network import family_draws
+from congenial.kernels.network.member_sums import moments_of_tables
 from congenial.sum_network.families.family_records import Doubt, TablesOfOwners
 from congenial.types import FloatArray, Indices, IntArray
 
 # Tables for which there is room at first, and entries for each variable, which are seldom fewer
 # than are used. Pages that are not used take no memory.
 _TABLES, _ENTRIES = 1 << 10, 32
-_TAILS, _DOUBTS = 4, len(Doubt._fields)
+_TAILS, _DOUBTS, _MOMENTS = 4, len(Doubt._fields), 3
 
 
 class GrowingTables:
@@ -24,7 +25,7 @@ class GrowingTables:
         self.of: Indices = np.full(variables, -1, dtype=np.int32)
         self.table, self.used, self._count = np.empty(_ENTRIES * variables, dtype=np.int64), 0, 0
         self._places = np.zeros((3, _TABLES), dtype=np.int64)
-        self._bounds = np.zeros((_TAILS + _DOUBTS, _TABLES))
+        self._bounds = np.zeros((_TAILS + _DOUBTS + _MOMENTS, _TABLES))
 
     @property
     def place(self) -> IntArray:
@@ -49,7 +50,12 @@ class GrowingTables:
     @property
     def doubt(self) -> Doubt:
         """Doubts of the entries of each table, shapes (tables,)."""
-        return Doubt(*self._bounds[_TAILS:, : self._count])
+        return Doubt(*self._bounds[_TAILS:-_MOMENTS, : self._count])
+
+    @property
+    def moments(self) -> FloatArray:
+        """Sum of each table, mean and variance of its places, shape (3, tables)."""
+        return self._bounds[-_MOMENTS:, : self._count]
 
     @property
     def entries(self) -> IntArray:
@@ -88,8 +94,10 @@ class GrowingTables:
             self._bounds = np.pad(self._bounds[:, :begin], room)
         self._count, self.of[variables] = end, np.arange(begin, end)
         self._places[:, begin:end], self._bounds[:_TAILS, begin:end] = places, tails
-        for row, column in zip(self._bounds[_TAILS:, begin:end], doubt, strict=True):
+        for row, column in zip(self._bounds[_TAILS:-_MOMENTS, begin:end], doubt, strict=True):
             row[:] = column
+        place, _, size = self._places[:, begin:end]
+        moments_of_tables(place, size, self.entries, self._bounds[-_MOMENTS:, begin:end])
 
     def share(self, variables: IntArray, owners: IntArray) -> None:
         """Give variables the tables of other ones."""
@@ -102,9 +110,10 @@ class GrowingTables:
         only = (self.size == 1) & (tails[0] == 0.0) & (tails[2] == 0.0)
         doubt.factor[only] = doubt.rounding[only] = 0.0
         # numbers of one table that draws need lie side by side in memory
-        place, first, size, largest = np.empty((self._count, 4), dtype=np.int64).T
+        place, first, size, largest, total = np.empty((self._count, 5), dtype=np.int64).T
         place[:], first[:], size[:] = self._places[:, : self._count]
-        moments = np.empty((self._count, 2)).T
-        family_draws.cumulate(place, size, self.entries, largest, moments)
-        laid = place, first, size, self.entries
-        return TablesOfOwners(self.of, *laid, np.asfortranarray(tails), largest, moments), doubt
+        moments = np.asfortranarray(self.moments[1:])
+        guide = np.empty((self._count, family_draws.PARTS), dtype=np.int32)
+        family_draws.cumulate(place, size, self.entries, largest, total, guide)
+        laid = place, first, size, self.entries, np.asfortranarray(tails)
+        return TablesOfOwners(self.of, *laid, largest, total, moments, guide), doubt
