@@ -15,9 +15,9 @@ from benchmarks.rows.everywhere import FANS, QUICK_FANS
 
 SCALE = 2.0
 FIRST_TARGET, FURTHER_TARGET = 60.0, 10.0
-WIDE, WIDE_TARGET = (2.0, 10.0, 20.0, 50.0), 100.0
-# Scale for seven levels, 4.9 million nodes.
-DEEP = 10.0
+WIDE, WIDE_TARGET = (0.5, 2.0, 10.0, 20.0, 50.0), 100.0
+# Scales for seven levels, 4.9 million nodes.
+DEEP = (0.5, 10.0)
 
 
 def cases(quick: bool) -> tuple[Case, ...]:
@@ -36,12 +36,15 @@ def cases(quick: bool) -> tuple[Case, ...]:
             )
             for scale in WIDE
         ),
-        Case(
-            "bounded",
-            f"Washington's blocks, races and ages, scale {DEEP:g}",
-            measures(WIDE_TARGET),
-            420.0,
-            partial(_cells, quick, DEEP, races=True, repeats=6, budget=300.0),
+        *(
+            Case(
+                "bounded",
+                f"Washington's blocks, races and ages, scale {scale:g}",
+                measures(WIDE_TARGET),
+                420.0,
+                partial(_cells, quick, scale, races=True, repeats=6, budget=300.0),
+            )
+            for scale in DEEP
         ),
     )
 
