@@ -113,4 +113,4 @@ def test_a_guide_finds_the_same_entry_as_a_search_of_the_whole_table():
         near = np.concatenate((table - 1, table, np.arange(family_draws.PARTS) << 58))
         for target in (*near.tolist(), *(cg.seeded(1).bits(50) >> np.uint64(2)).tolist()):
             wanted = int(np.searchsorted(table, target, side="right"))
-            assert found(table, 0, table.size, guide[0], target) == wanted
+            assert found(table, 0, table.size, guide, 0, target) == wanted

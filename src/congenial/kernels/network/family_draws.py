@@ -79,11 +79,11 @@ def _decided(probability, off, word):
 
 
 @njit(inner=True)
-def _found(running, begin, size, guide, target):
-    """Return the same as `_passed` for a table, whose `guide` tells where to look."""
+def _found(running, begin, size, guide, t, target):
+    """Return the same as `_passed` for table t, whose `guide` tells where to look."""
     part = target >> _OF_PART
-    low = guide[part]
-    high = guide[part + 1] if part + 1 < PARTS else size
+    low = guide[t, part]
+    high = guide[t, part + 1] if part + 1 < PARTS else size
     return low if low == high else low + _passed(running, begin + low, high - low, target)
 
 
@@ -207,9 +207,12 @@ def draw(
     turned[0] is the tilt of proposals. If an attempt or a root is undecided, its words are the next
     ones.
     """
-    start, member, owner, root, of_leaves, lone, _, _ = families
+    start, member, owner, root, of_leaves, lone, gap, least = families
     of_table, place, first, size, running, tails, _, _, _, _ = tables
+    factor, rounding, slope, decay, center, log_top, _ = doubt
     base_tilt, retilt = tilts
+    of_binomial, _, length, _ = binomials
+    begins, gaps, _, base, _, own_tilt = leaves
     columns, used = values.shape[1], 0
     rows, shares, laid = np.empty(1024, dtype=np.int64), np.empty(1024), np.empty((64, 2))
     lifts = np.empty(64), np.empty(64, dtype=np.int64), np.empty(64)
@@ -231,21 +234,26 @@ def draw(
                 used += 1
             state[1], state[3] = 0, at + 1
         law = 1.0, True, 0.0, 0, 0, np.int64(0), 0.0
-        of_all = tables, member, begin, stop
         last, most, need, tilt = -1, np.int64(0), 0, 0.0
         edge = mean = variance = 0.0
         widest = lifted = 0
         # least sum of places, and whether nothing may lie below any table
         floor, ends = np.int64(0), True
-        if of_leaves[f]:
+        lowest = end = highest = np.int64(0)
+        # leaves whose modes are all at their bounds have no lifts
+        plain = of_leaves[f] and begins[f + 1] - begins[f] == 1 and gaps[begins[f]] == 0
+        if plain:
+            turned[0], lowest = own_tilt[f], base[f]
+            end = lowest + (length[of_binomial[f]] if v >= 0 else 0)
+        elif of_leaves[f]:
             need, widest, highest = _lifted(f, leaves)
             if lifts[0].size < widest + 2:
                 room = 2 * widest + 2
                 lifts = np.empty(room), np.empty(room, dtype=np.int64), np.empty(room)
             if state[4] < FAILED:
-                turned[0] = leaves[5][f]
-            proposed = f, stop - begin, need, widest, highest, leaves, lifts
-            law = _tilted_leaves(*proposed, turned[0])
+                turned[0] = own_tilt[f]
+            number = stop - begin, need, widest, highest
+            law = _tilted_leaves(f, number, leaves, lifts, turned[0])
         else:
             room = 0
             for j in range(begin, stop):
@@ -263,14 +271,17 @@ def draw(
             if state[1] == 0 and state[2] == CLEAR:
                 turned[0] = 0.0
             tilt = turned[0]
-            last, most, edge, mean, variance, _ = lay_out(*of_all, tilt, rows, shares, laid)
+            laid_out = lay_out(tables, member, begin, stop, tilt, rows, shares, laid)
+            last, most, edge, mean, variance, _ = laid_out
         for r in range(state[1], columns):
             state[1] = r
             answer, state[2] = state[2], CLEAR
             if doubts[r] == np.inf:
                 continue
             if v >= 0 and answer == CLEAR:
-                own = doubt_of(v, values[v, r], doubt, tables)
+                x, t = values[v, r], of_table[v]
+                own_law = factor[t], rounding[t], slope[t], decay[t], center[t], log_top[t]
+                own = _doubt_at(x - first[t], place[t], size[t], running, float(x), own_law)
                 if own > 0.5:
                     state[2] = DOUBTFUL
                     return used
@@ -295,10 +306,10 @@ def draw(
                         # the mean leaps where entries that are rounded up to 1 begin to count
                         if not lower < tilt < upper:
                             tilt = 0.5 * (lower + upper)
-                    laid_out = lay_out(*of_all, tilt, rows, shares, laid)
+                    laid_out = lay_out(tables, member, begin, stop, tilt, rows, shares, laid)
                     if not laid_out[-1]:
                         tilt = before
-                        laid_out = lay_out(*of_all, tilt, rows, shares, laid)
+                        laid_out = lay_out(tables, member, begin, stop, tilt, rows, shares, laid)
                     last, most, edge, mean, variance, _ = laid_out
                     if tilt == before:
                         break
@@ -311,24 +322,18 @@ def draw(
                 done = 1
                 if answer in (ACCEPTED, REFUSED):
                     done = 1 if answer == ACCEPTED else 0
+                elif plain and lowest <= values[v, r] < end:
+                    for j in range(begin, stop):
+                        values[member[j], r] = least[member[j]]
+                    values[gap.size + f, r] = values[v, r] - lowest
                 elif of_leaves[f]:
-                    done = _try_leaves(
-                        f,
-                        families,
-                        leaves,
-                        binomials,
-                        base_tilt,
-                        law,
-                        lifts,
-                        words,
-                        used,
-                        values,
-                        r,
-                    )
+                    own_of = families, leaves, binomials, base_tilt[f], law, lifts
+                    done, used, failed = _try_leaves(f, own_of, words, used, values, r, state[4])
+                    state[4] = failed
                 else:
                     off = (4.0 * abs(tilt) * widest + 128.0) * need * _UNIT
                     proposal = last, most, edge, floor, ends, tilt != 0.0, rows, shares, off
-                    done = _try_tables(f, families, tables, proposal, words, used, values, r)
+                    done, used = _try_tables(f, families, tables, proposal, words, used, values, r)
                 if done < 0:
                     state[2] = UNDECIDED
                     return used
@@ -338,12 +343,12 @@ def draw(
                     break
                 state[4] += of_leaves[f]
                 if state[4] == FAILED and of_leaves[f]:
-                    whole = float((values[v, r] if v >= 0 else np.int64(0)) - leaves[3][f])
+                    whole = float((values[v, r] if v >= 0 else np.int64(0)) - base[f])
                     turned[0] = _towards(f, stop - begin, leaves, whole)
-                    law = _tilted_leaves(*proposed, turned[0])
+                    law = _tilted_leaves(f, number, leaves, lifts, turned[0])
             if state[4] >= FAILED:
-                turned[0] = leaves[5][f]
-                law = _tilted_leaves(*proposed, turned[0])
+                turned[0] = own_tilt[f]
+                law = _tilted_leaves(f, number, leaves, lifts, turned[0])
             state[4] = 0
             if lifted:
                 for j in range(begin, stop):
@@ -367,8 +372,12 @@ def _lifted(f, leaves):
 
 
 @njit(inner=True)
-def _tilted_leaves(f, size, need, widest, highest, leaves, lifts, tilt):
-    """Fill the lifts of a family with a tilt; return what `_try_leaves` takes as its law."""
+def _tilted_leaves(f, number, leaves, lifts, tilt):
+    """Fill the lifts of a family with a tilt; return what `_try_leaves` takes as its law.
+
+    `number` has those of its leaves and of an attempt's words, the largest gap and sum of lifts.
+    """
+    size, need, widest, highest = number
     if need == 0:
         return 1.0, True, 0.0, need, highest, np.int64(0), tilt
     unit, top, off = cumulate_lifts(leaves[4][f], tilt, widest, *lifts)
@@ -399,53 +408,63 @@ def mode_of(size, inverse, tilt):
 
 
 @njit(inner=True)
-def _try_leaves(f, families, leaves, binomials, base_tilt, law, lifts, words, used, values, r):
-    """Draw the lifts of a family; return whether they are accepted, -1 if the caller decides.
+def _try_leaves(f, own_of, words, used, values, r, failed):
+    """Draw the lifts of a family until they are not refused, or words end.
 
-    The probability is a bit less than the true ratio, which may exceed 1 by rounding of the mode.
+    Returns whether the last attempt is accepted, -1 if the caller decides, where its words begin,
+    and the number of failed attempts before it. The `FAILED`-th failed attempt is the last one,
+    since the caller then changes the tilt. The probability is a bit less than the true ratio, which
+    may exceed 1 by rounding of the mode. All attempts are made here, since each call counts
+    references to all arrays.
     """
+    families, leaves, binomials, base_tilt, law, lifts = own_of
     start, member, owner, _, _, _, gap, least = families
-    base = leaves[3]
     of, offset, length, binomial = binomials
     unit, top, off, need, highest, mode, tilt = law
     powers, sums, shares = lifts
     v = owner[f]
-    whole = (values[v, r] if v >= 0 else np.int64(0)) - base[f]
-    left, ratio = whole, BELOW_ONE
+    whole = (values[v, r] if v >= 0 else np.int64(0)) - leaves[3][f]
     if whole >= length[of[f]]:
-        return -1
-    for j in range(start[f], start[f + 1]):
-        u = member[j]
-        c = gap[u]
-        lift = np.int64(0)
-        if c > 0:
-            own = (powers[c] if top else 1.0) * unit
-            end = np.int64(own * (1.0 + off)) + 1
-            total = sums[c] + end
-            target, low = scaled(words[used], total)
-            used += 1
-            # Lemire (2019): else some values would have a word more than others
-            t = np.uint64(total)
-            if low < t and low < (~t + np.uint64(1)) % t:
-                return 0
-            if target < sums[c]:
-                h = _passed(sums, 1, c, target)
-                lift = c - h if top else h + 1
-                ratio *= shares[h]
-            else:
-                ratio *= own / float(end)
-        values[u, r] = least[u] + lift
-        left -= lift
-    if left < 0:
-        return 0
-    values[gap.size + f, r] = left
-    if need == 0:
-        return 1
+        return -1, used, failed
     best, at = best_rest(mode, whole, highest), offset[of[f]]
-    # rounded twice, and so is its exponential, by about as many units as there are nats
-    nats = (tilt - base_tilt[f]) * float(left - best)
-    ratio *= binomial[at + left] / binomial[at + best] * elementary.exp(nats)
-    return _decided(ratio, need * off + (32.0 + 4.0 * abs(nats)) * _UNIT, words[used])
+    while True:
+        left, ratio, word, done = whole, BELOW_ONE, used, 1
+        for j in range(start[f], start[f + 1]):
+            u = member[j]
+            c = gap[u]
+            lift = np.int64(0)
+            if c > 0:
+                own = (powers[c] if top else 1.0) * unit
+                end = np.int64(own * (1.0 + off)) + 1
+                total = sums[c] + end
+                target, low = scaled(words[word], total)
+                word += 1
+                # Lemire (2019): else some values would have a word more than others
+                t = np.uint64(total)
+                if low < t and low < (~t + np.uint64(1)) % t:
+                    done = 0
+                    break
+                if target < sums[c]:
+                    h = _passed(sums, 1, c, target)
+                    lift = c - h if top else h + 1
+                    ratio *= shares[h]
+                else:
+                    ratio *= own / float(end)
+            values[u, r] = least[u] + lift
+            left -= lift
+        if left < 0:
+            done = 0
+        if done == 1:
+            values[gap.size + f, r] = left
+        if done == 1 and need > 0:
+            # rounded twice, and so is its exponential, by about as many units as there are nats
+            nats = (tilt - base_tilt) * float(left - best)
+            ratio *= binomial[at + left] / binomial[at + best] * elementary.exp(nats)
+            unsure = need * off + (32.0 + 4.0 * abs(nats)) * _UNIT
+            done = _decided(ratio, unsure, words[word])
+        if done != 0 or failed == FAILED - 1 or words.size - used < 2 * need:
+            return done, used, failed
+        used, failed = used + need, failed + 1
 
 
 @njit()
@@ -456,46 +475,56 @@ def best_rest(mode, whole, highest):
 
 @njit(inner=True)
 def _try_tables(f, families, tables, proposal, words, used, values, r):
-    """Draw members by their tables; return whether they are accepted, -1 if the caller decides."""
+    """Draw members by their tables until an attempt is not refused, or words end.
+
+    Returns whether the last attempt is accepted, -1 if the caller decides, and where its words
+    begin. All attempts are made here, since each call counts references to all arrays.
+    """
     start, member, owner, _, _, _, _, _ = families
     of, place, first, size, running, _, _, _, _, guide = tables
     last, most, edge, floor, ends, tilted, rows, shares, off = proposal
-    left, at, own = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)) - floor, 0, 0
-    sums, ratio = rows if tilted else running, 1.0
-    for j in range(start[f], start[f + 1]):
-        u = member[j]
-        t = of[u]
-        begin, width = at if tilted else place[t], size[t]
-        at += width
-        if j == last:
-            own = begin
-            continue
-        target = np.int64(words[used] >> _SPARE)
-        used += 1
-        if tilted:
-            i = _passed(sums, begin, width, target)
-        else:
-            i = _found(sums, begin, width, guide[t], target)
-        if i == width:
-            return -1
-        values[u, r] = first[t] + i
-        left -= i
-        if left < 0 and ends:
-            return 0
-        if tilted:
-            ratio *= shares[begin + i]
-    u = member[last]
-    values[u, r] = first[of[u]] + left
-    if start[f + 1] - start[f] == 1:
-        return 1
-    i = left
-    if i < 0 or i >= size[of[u]]:
-        return 0 if _decided(edge, _WELL, words[used]) == 0 else -1
-    entry = sums[own + i] - (sums[own + i - 1] if i > 0 else np.int64(0))
-    if tilted:
-        ratio *= shares[own + i]
-    ratio *= float(entry) / float(most)
-    return _decided(ratio, off, words[used])
+    begin, stop = start[f], start[f + 1]
+    whole = (values[owner[f], r] if owner[f] >= 0 else np.int64(0)) - floor
+    need, sums, end = stop - begin, rows if tilted else running, of[member[last]]
+    while True:
+        left, at, own, word, ratio, done = whole, 0, 0, used, 1.0, 1
+        for j in range(begin, stop):
+            u = member[j]
+            t = of[u]
+            base, width = at if tilted else place[t], size[t]
+            at += width
+            if j == last:
+                own = base
+                continue
+            target = np.int64(words[word] >> _SPARE)
+            word += 1
+            if tilted:
+                i = _passed(sums, base, width, target)
+            else:
+                i = _found(sums, base, width, guide, t, target)
+            if i == width:
+                done = -1
+                break
+            values[u, r] = first[t] + i
+            left -= i
+            if left < 0 and ends:
+                done = 0
+                break
+            if tilted:
+                ratio *= shares[base + i]
+        if done == 1:
+            values[member[last], r] = first[end] + left
+        if done == 1 and need > 1:
+            if left < 0 or left >= size[end]:
+                done = 0 if _decided(edge, _WELL, words[word]) == 0 else -1
+            else:
+                entry = sums[own + left] - (sums[own + left - 1] if left > 0 else np.int64(0))
+                if tilted:
+                    ratio *= shares[own + left]
+                done = _decided(ratio * (float(entry) / float(most)), off, words[word])
+        if done != 0 or words.size - used < 2 * need:
+            return done, used
+        used += need
 
 
 @njit()
@@ -504,18 +533,23 @@ def doubt_of(v, x, doubt, tables):
     factor, rounding, slope, decay, center, log_top, _ = doubt
     of, place, first, size, running, _, _, _, _, _ = tables
     t = of[v]
-    i = x - first[t]
-    if i < 0 or i >= size[t]:
+    law = factor[t], rounding[t], slope[t], decay[t], center[t], log_top[t]
+    return _doubt_at(x - first[t], place[t], size[t], running, float(x), law)
+
+
+@njit(inner=True)
+def _doubt_at(i, place, size, running, x, law):
+    """Return the doubt of entry i of a table, that of value x."""
+    factor, rounding, slope, decay, center, log_top = law
+    if i < 0 or i >= size:
         return 1.0
-    if rounding[t] == 0.0:
+    if rounding == 0.0:
         return 0.0
-    entry = float(running[place[t] + i] - (running[place[t] + i - 1] if i > 0 else np.int64(0)))
+    entry = float(running[place + i] - (running[place + i - 1] if i > 0 else np.int64(0)))
     more = 1.0
-    if factor[t] > 0.0:
-        more += factor[t] * elementary.exp(
-            slope[t] * x - decay[t] * abs(x - center[t]) - log_top[t]
-        )
-    return more / entry + rounding[t]
+    if factor > 0.0:
+        more += factor * elementary.exp(slope * x - decay * abs(x - center) - log_top)
+    return more / entry + rounding
 
 
 @njit()

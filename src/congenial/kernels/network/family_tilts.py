@@ -56,15 +56,17 @@ def _pass_up(order, tree, leaves, weights, owners, moments, of_sums, stale):
     decay, own_lo, own_hi, own_center, _, _ = owners
     mean, variance, missed, spread = moments
     theta, own_mean, own_variance, _, _, _ = of_sums
+    first_gap, gaps, counts, base, inverse, _ = leaves
     for f in order:
         if not stale[f]:
             continue
         if over[f] >= 0:
             stale[over[f]] = True
         if of_leaves[f]:
-            law = leaves.gaps, leaves.counts, leaves.begins[f], leaves.begins[f + 1], size[f]
-            found = moments_of_family(*law, leaves.inverse[f], theta[f])
-            own_mean[f], own_variance[f] = leaves.base[f] + found[0], found[1]
+            # arrays in a tuple of their own would have their references counted
+            a, b = first_gap[f], first_gap[f + 1]
+            found = moments_of_family(gaps, counts, a, b, size[f], inverse[f], theta[f])
+            own_mean[f], own_variance[f] = base[f] + found[0], found[1]
         else:
             first = second = 0.0
             for i in range(begins[f], begins[f + 1]):
