@@ -17,7 +17,7 @@ SCALE = 2.0
 FIRST_TARGET, FURTHER_TARGET = 60.0, 10.0
 WIDE, WIDE_TARGET = (0.5, 2.0, 10.0, 20.0, 50.0), 100.0
 # Scales for seven levels, 4.9 million nodes.
-DEEP = (0.5, 10.0)
+DEEP = (0.5, 10.0, 50.0)
 
 
 def cases(quick: bool) -> tuple[Case, ...]:
