@@ -212,7 +212,7 @@ def draw(
     factor, rounding, slope, decay, center, log_top, _ = doubt
     base_tilt, retilt = tilts
     of_binomial, _, length, _ = binomials
-    begins, gaps, _, base, _, own_tilt = leaves
+    begins, gaps, counts, base, _, own_tilt = leaves
     columns, used = values.shape[1], 0
     rows, shares, laid = np.empty(1024, dtype=np.int64), np.empty(1024), np.empty((64, 2))
     lifts = np.empty(64), np.empty(64, dtype=np.int64), np.empty(64)
@@ -246,7 +246,7 @@ def draw(
             turned[0], lowest = own_tilt[f], base[f]
             end = lowest + (length[of_binomial[f]] if v >= 0 else 0)
         elif of_leaves[f]:
-            need, widest, highest = _lifted(f, leaves)
+            need, widest, highest = _lifted(begins[f], begins[f + 1], gaps, counts)
             if lifts[0].size < widest + 2:
                 room = 2 * widest + 2
                 lifts = np.empty(room), np.empty(room, dtype=np.int64), np.empty(room)
@@ -327,9 +327,21 @@ def draw(
                         values[member[j], r] = least[member[j]]
                     values[gap.size + f, r] = values[v, r] - lowest
                 elif of_leaves[f]:
-                    own_of = families, leaves, binomials, base_tilt[f], law, lifts
-                    done, used, failed = _try_leaves(f, own_of, words, used, values, r, state[4])
-                    state[4] = failed
+                    # a tuple of arrays more would have its references counted
+                    done, used, state[4] = _try_leaves(
+                        f,
+                        families,
+                        leaves,
+                        binomials,
+                        base_tilt[f],
+                        law,
+                        lifts,
+                        words,
+                        used,
+                        values,
+                        r,
+                        state[4],
+                    )
                 else:
                     off = (4.0 * abs(tilt) * widest + 128.0) * need * _UNIT
                     proposal = last, most, edge, floor, ends, tilt != 0.0, rows, shares, off
@@ -359,11 +371,10 @@ def draw(
 
 
 @njit(inner=True)
-def _lifted(f, leaves):
+def _lifted(begin, stop, gaps, counts):
     """Return (words of an attempt, largest gap, largest sum of the lifts)."""
-    begins, gaps, counts, _, _, _ = leaves
     lifted = widest = highest = 0
-    for i in range(begins[f], begins[f + 1]):
+    for i in range(begin, stop):
         if gaps[i] > 0:
             lifted += counts[i]
             widest = max(widest, gaps[i])
@@ -408,7 +419,9 @@ def mode_of(size, inverse, tilt):
 
 
 @njit(inner=True)
-def _try_leaves(f, own_of, words, used, values, r, failed):
+def _try_leaves(
+    f, families, leaves, binomials, base_tilt, law, lifts, words, used, values, r, failed
+):
     """Draw the lifts of a family until they are not refused, or words end.
 
     Returns whether the last attempt is accepted, -1 if the caller decides, where its words begin,
@@ -417,7 +430,6 @@ def _try_leaves(f, own_of, words, used, values, r, failed):
     may exceed 1 by rounding of the mode. All attempts are made here, since each call counts
     references to all arrays.
     """
-    families, leaves, binomials, base_tilt, law, lifts = own_of
     start, member, owner, _, _, _, gap, least = families
     of, offset, length, binomial = binomials
     unit, top, off, need, highest, mode, tilt = law

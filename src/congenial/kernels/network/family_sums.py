@@ -81,12 +81,14 @@ def moments_of_family(gaps, counts, begin, stop, size, inverse, tilt):
     mean = size * (1.0 - room) / room
     variance = mean / room
     rate = tilt + inverse
-    away, most, near = abs(rate), -elementary.expm1(-2.0 * inverse), -elementary.expm1(-abs(rate))
+    away, most, near = abs(rate), 0.0, 0.0
     for i in range(begin, stop):
         # a lift is 0, or has a geometric law that is cut off, on 1 .. gap, from its likelier end on
         c = float(gaps[i])
         if c == 0.0:
             continue
+        if most == 0.0:
+            most, near = -elementary.expm1(-2.0 * inverse), -elementary.expm1(-away)
         whole = -elementary.expm1(-away * c)
         far = 1.0 - whole
         if away * c < _EVEN:
