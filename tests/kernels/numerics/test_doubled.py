@@ -48,9 +48,12 @@ def test_exponentials_and_logarithms():
     exp, log = entry("numerics.doubled.doubled_exp"), entry("numerics.doubled.doubled_log")
     with localcontext() as context:
         context.prec = 60
-        for x in RNG.uniform(-600, 600, 200).tolist():
-            h, low = exp(x, 0.0)
-            wanted = Decimal(x).exp()
+        near = RNG.normal(size=1500) * 10.0 ** RNG.integers(-12, 2, 1500)
+        for x in (0.0, *RNG.uniform(-600, 600, 1500).tolist(), *near.tolist()):
+            rest = x * float(RNG.uniform(-1, 1)) * 2.0**-54
+            h, low = exp(x, rest)
+            assert h + low == h
+            wanted = (Decimal(x) + Decimal(rest)).exp()
             assert abs(Decimal(h) + Decimal(low) - wanted) < wanted * Decimal(2) ** -95
         for x in RNG.lognormal(0, 9, 200).tolist():
             h, low = log(x, 0.0)

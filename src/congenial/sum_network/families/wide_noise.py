@@ -10,8 +10,8 @@ from congenial.sum_network import SharedUnary, SumForest
 # Median scale, and that scale times the number of variables, from which tables of families take
 # less time (measured on census blocks, with cells and without).
 _WIDE, _WORTH = 4.0, 200_000.0
-# Least scale, and share of leaves less than that scale away from their bounds, with which noise
-# counts as wide, too: the bounds then push all sums up, and merges have wide tables.
+# Least scale, and share of leaves less than the noise's scale away from their bounds, with which
+# noise counts as wide, too: the bounds then push all sums up, and merges have wide tables.
 _CROWDED, _SHARE = 0.25, 2.0 / 3.0
 
 
