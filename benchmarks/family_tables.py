@@ -49,7 +49,7 @@ def main(quick: bool) -> None:
                 compiled = sum_network.compile(*sums, tilts_of=families.matched_tilts)
                 merges = _seconds(partial(fill_envelopes, compiled))
                 own = _seconds(partial(families.fill_families, *sums))
-                used = families.are_wide(*sums)
+                used = families.are_worthwhile(*sums)
                 if quick or not small:
                     taken = "families" if used else "merges"
                     click.echo(

@@ -51,6 +51,7 @@ FAST = {
     "kernels.network.cutset",
     "kernels.network.differences",
     "kernels.network.envelopes",
+    "kernels.network.family_spectra",
     "kernels.network.family_sums",
     "kernels.network.family_tilts",
     "kernels.network.member_sums",

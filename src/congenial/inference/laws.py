@@ -117,7 +117,7 @@ class NetworkLaw:
         if self.prior is not None:
             return False
         sums, _ = self._sums
-        return families.are_wide(sums.forest, sums.weights)
+        return families.are_worthwhile(sums.forest, sums.weights)
 
     def _flat(self, *, whole: bool) -> tuple[Compiled, IntArray]:
         """Return the sums and weights under a flat prior, see `sum_network.compile`."""

@@ -25,37 +25,6 @@ def test_a_bounded_leaf_is_a_lift_and_a_geometric_variable(gap, scale, tilt):
     np.testing.assert_allclose(summed / summed[0], leaf / leaf[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("tilt", [-0.3, -0.05])
-@pytest.mark.parametrize("gaps", [[0, 0, 0], [3, 0, 12, 3], [40, 1]])
-def test_a_spectrum_is_that_of_the_sum_within_its_error(gaps, tilt):
-    inverse, n = 0.2, 512
-    law = np.ones(1)
-    for gap in gaps:
-        y = np.arange(n)
-        leaf = np.exp(-inverse * np.abs(y - gap) + tilt * y)
-        law = np.convolve(law, leaf / leaf.sum())
-    distinct, counts = np.unique(gaps, return_counts=True)
-    one = np.array([0])
-    families = (
-        np.array([0, distinct.size]),
-        distinct,
-        counts,
-        one,
-        np.array([inverse]),
-        np.array([tilt]),
-    )
-    angle = 2.0 * np.pi / n * np.arange(n)
-    turns = np.stack((np.cos(angle), np.sin(angle)))
-    spectra, means = np.empty((1, n // 2 + 1), dtype=np.complex128), np.empty((1, 2))
-    kernels.fill_spectra(one, families, np.array([len(gaps)]), turns, spectra, means)
-    folded = np.bincount(np.arange(law.size) % n, weights=law, minlength=n)
-    exact = np.fft.fft(folded)[: n // 2 + 1]
-    errors = np.abs(spectra[0] - exact)
-    assert errors.max() < 1e-12
-    assert (2.0 * errors.sum() - errors[0]) / n < means[0, 1] + 1e-14
-    assert means[0, 0] == pytest.approx((2.0 * np.abs(exact).sum() - 1.0) / n, rel=0.01)
-
-
 def weighed(mean, variance, decay, tilt, lo, hi):
     """Return mean and variance of a weighted normal law, by the trapezoidal rule on both sides."""
     masses, firsts, seconds, logs = [], [], [], []

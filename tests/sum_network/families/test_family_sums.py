@@ -150,10 +150,10 @@ def test_shares_agree_with_the_sums_term_by_term():
 
 
 def test_values_whose_weights_are_too_small_for_doubles_are_possible():
-    # some 400 people in blocks of three cells, with narrow noise and no exact total
+    # some 150 people in blocks of three cells, with narrow noise and no exact total
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2, 2])
-    x = tree.roll_up(np.array([400, 0, 2, 1, 380, 0]))
-    sums = filled(conditioned(tree, 0.3, pinned=False), x)
+    x = tree.roll_up(np.array([150, 0, 2, 1, 145, 0]))
+    sums = filled(conditioned(tree, 0.2, pinned=False), x)
     of, tables = sums.families, sums.tables
     for f in np.flatnonzero(of.of_leaves):
         v = int(of.owner[f])

@@ -26,7 +26,7 @@ def sums_of(scale, *, n=20, low=True, count=30):
 def test_noise_is_wide_from_a_scale_on_if_leaves_have_a_bound(scale):
     assert families.have_wide_noise(*sums_of(scale)) == (scale >= 4.0)
     assert not families.have_wide_noise(*sums_of(scale, low=False))
-    assert not families.are_wide(*sums_of(scale))
+    assert not families.are_worthwhile(*sums_of(scale))
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,16 @@ def test_noise_is_wide_if_most_leaves_are_less_than_its_scale_away_from_their_bo
     scale, count, wide
 ):
     assert families.have_wide_noise(*sums_of(scale, count=count)) == wide
-    assert families.are_wide(*sums_of(scale, count=count, n=400_000)) == wide
-    assert not families.are_wide(*sums_of(scale, count=count))
 
 
-def test_tables_of_families_are_worth_it_for_many_counts():
-    assert families.are_wide(*sums_of(50.0, n=2_500))
+@pytest.mark.parametrize(
+    ("scale", "count", "worth"),
+    [(0.2, 0, False), (0.25, 0, True), (0.45, 1, False), (0.5, 1, True), (50.0, 30, True)],
+)
+def test_tables_of_families_are_worthwhile_for_many_counts(scale, count, worth):
+    assert families.are_worthwhile(*sums_of(scale, count=count, n=200_000)) == worth
+    assert not families.are_worthwhile(*sums_of(scale, count=count))
+    assert not families.are_worthwhile(*sums_of(scale, count=count, low=False, n=200_000))
 
 
 @pytest.mark.parametrize(("scale", "alike"), [(2.0, True), (20.0, False)])

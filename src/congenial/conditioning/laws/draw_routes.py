@@ -7,7 +7,7 @@ from dataclasses import replace
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.sum_network import Compiled
 from congenial.sum_network.exact import Envelopes, fill_envelopes
-from congenial.sum_network.families import FamilySums, are_wide, fill_families
+from congenial.sum_network.families import FamilySums, are_worthwhile, fill_families
 
 
 def fill_draws(compiled: Compiled) -> Envelopes | FamilySums:
@@ -17,7 +17,7 @@ def fill_draws(compiled: Compiled) -> Envelopes | FamilySums:
     tables of families are tried too.
     """
     forest, weights = compiled.forest, compiled.weights
-    wide = are_wide(forest, weights)
+    wide = are_worthwhile(forest, weights)
     found = fill_families(forest, weights) if wide else None
     if found is None:
         try:

@@ -446,8 +446,8 @@ class Conditioned(PlotsMarginals):
             cost = forest_cost(forest, weights, shared=True, compose=True)
             return "" if cost is None else f"Its tables take {cost}, once for all draws."
         at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
-        if families.are_wide(forest, self._shared_weights(at_zero, forest.orientation)):
-            return "The noise is wide, so each call of sample() fills one table for each sum."
+        if families.are_worthwhile(forest, self._shared_weights(at_zero, forest.orientation)):
+            return "Each call of sample() fills one table for each sum."
         least = forest_cost(forest, weights, shared=True, compose=False)
         most = forest_cost(forest, weights, shared=False, compose=False)
         if least is None or most is None:

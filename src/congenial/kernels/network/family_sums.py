@@ -29,10 +29,13 @@ _CUT = 44.0
 # Nats by which a bound beyond a table is raised, so that it need not fall as slowly as its entries,
 # until it falls at the first share of the known rate; the second share is the least.
 _ROOMS, _STEEP, _SLOW = (2.0, 5.0, 8.0), 0.7, 0.01
+# Least log of a bound on a sum, such that doubles hold the bound.
+_LEAST = -600.0
+# Part of an entry's distance from a table over which only the largest entry is looked at, for a
+# bound beyond the table, and most such levels.
+_SHARE, _LEVELS = 8, 256
 # Most weight beyond one end of a table, and the largest sum of its entries.
 LARGEST_TAIL, _WHOLE = 2.0**30, 2.0**62 * (1.0 - 2.0**-30)
-# Nats: frequencies at which the sum of the geometric variables alone is smaller are left out.
-_FAINT = 36.0
 # Nats by which a lift's weights differ below which they count as equal.
 _EVEN = 1e-4
 # Points on each side of the mode of a weighted normal law, the nearest one as a share of the least
@@ -176,11 +179,42 @@ def match_leaves(number, families, size, owners, grid):
 
 
 @njit(inner=True)
-def _log_of(own, a, b, side, k, cut, most):
-    """Return the k-th log outside own[a:b] on one side, `most` after `cut` of them."""
-    if k == cut:
-        return most
-    return own[a - 1 - k] if side == 0 else own[b + k]
+def _lower_ends(most, more, level, rate, step):
+    """Replace bounds that are mostly `more` by those of one end, where these are smaller.
+
+    From the first entry on, or by a `step` of -1 from the last one on, they are exp(level + rate i)
+    at most; nothing is known if the rate is 0.
+    """
+    if not rate > 0.0:
+        return
+    number = (elementary.log(4.0 * more) - level) / rate
+    at, known = 0 if step > 0 else most.size - 1, elementary.exp(max(level, _LEAST))
+    # its rounding errors are far below MARGIN, by which levels are raised
+    rise = elementary.exp(rate)
+    for _ in range(np.int64(min(max(math.ceil(number), 0.0), float(most.size)))):
+        if most[at] < 4.0 * more:
+            most[at] = min(most[at], known)
+        known = min(known * rise, 1.0)
+        at += step
+
+
+@njit(inner=True)
+def _most_of(own, a, b, side, cut, levels):
+    """Fill `levels` for the `cut` entries outside own[a:b] on one side; return their number.
+
+    They are outermost entries, counted outwards from 0, and logs of the largest entry from the last
+    one on: of one entry each at first, then of ever more, so that a bound which falls outwards at
+    the outermost entry of each level falls little faster than one that holds at all entries.
+    """
+    k = number = 0
+    while k < cut:
+        last, most = min(k + k // _SHARE, cut - 1), 0.0
+        for j in range(k, last + 1):
+            most = max(most, own[a - 1 - j] if side == 0 else own[b + j])
+        levels[0, number] = last
+        levels[1, number] = elementary.log(most) if most > 0.0 else -np.inf
+        k, number = last + 1, number + 1
+    return number
 
 
 @njit(inner=True)
@@ -195,7 +229,7 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
     them and on what lies beyond, see `Tails`. Returns (first value and size of the table; sum of
     all products; the entry of a product of 1; log by which weights were divided; share of entries
     that are mostly a bound). The size is 0 if no product is positive, or the weight rises faster,
-    at an end, than the sum is known to fall there. `own` is scratch.
+    at an end, than the sum is known to fall there. `own` is scratch, and `sums` change.
     """
     kind, inverse, center, tilt, lo, hi = law
     tail[:] = 0.0
@@ -205,23 +239,17 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
         return first, 0, 0.0, 0.0, 0.0, 0.0
     width = high - low
     log_top = fill_unary(kind, inverse, center, tilt, first + low, own[:width])
-    total = top = faint = 0.0
+    total, top, faint, levels = 0.0, 0.0, 0.0, np.empty((2, _LEVELS))
     above, lowest, highest = 1.0 + (units + ENTRY) * _UNIT, ends[1] + MARGIN, ends[3] + MARGIN
-    # from where to where the bounds of the ends are larger than what they would replace
-    near, far = -np.inf, np.inf
-    if more > 0.0:
-        replaced = elementary.log(4.0 * more)
-        near = (replaced - lowest) / ends[0] if ends[0] > 0.0 else near
-        far = (highest - replaced) / ends[2] if ends[2] > 0.0 else far
+    most = sums[low:high]
     for i in range(width):
-        most = max(sums[low + i], 0.0) + more
-        faint += own[i] * more if most < 2.0 * more else 0.0
-        if most < 4.0 * more:
-            if low + i < near:
-                most = min(most, elementary.exp(min(lowest + ends[0] * (low + i), 0.0)))
-            if low + i > far:
-                most = min(most, elementary.exp(min(highest - ends[2] * (low + i), 0.0)))
-        own[i] *= most * above
+        most[i] = max(most[i], 0.0) + more
+        faint += own[i] * more if most[i] < 2.0 * more else 0.0
+    if more > 0.0:
+        _lower_ends(most, more, lowest + ends[0] * low, ends[0], 1)
+        _lower_ends(most, more, highest - ends[2] * (high - 1.0), ends[2], -1)
+    for i in range(width):
+        own[i] *= most[i] * above
         total += own[i]
         top = max(top, own[i])
     if not top > 0.0:
@@ -229,15 +257,12 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
     # ends are cut where something may lie beyond, so that a bound is needed anyway
     open_low, open_high = ends[0] > 0.0 and lo < first, ends[2] > 0.0 and hi >= first + size
     least, a, b = top * elementary.exp(-_CUT), 0, width
-    # of what is cut off, logs remain
     while open_low and own[a] < least:
         total -= own[a]
-        own[a] = elementary.log(own[a]) if own[a] > 0.0 else -np.inf
         a += 1
     while open_high and own[b - 1] < least:
         b -= 1
         total -= own[b]
-        own[b] = elementary.log(own[b]) if own[b] > 0.0 else -np.inf
     scale = (_WHOLE - 2.0 * (b - a)) / total
     decay = inverse if kind == LAPLACE else 0.0
     for side in range(2):
@@ -250,20 +275,23 @@ def weigh(sums, more, units, ends, first, size, law, own, out, begin, tail):
         fall, cut = rate - rise, a if side == 0 else width - b
         bound = lowest - rate if side == 0 else highest - rate * size
         h, l = exponent(kind, inverse, center, tilt, end)
-        most = bound + ((h - log_top) + l)
+        outside = bound + ((h - log_top) + l)
         if not fall > 0.0:
             return first, 0, 0.0, 0.0, 0.0, 0.0
+        number = _most_of(own, a, b, side, cut, levels)
+        levels[0, number], levels[1, number] = cut, outside
         # a rate at which bounds fall beyond the table, not much slower than what is known if the
         # bound at the first value there has some room
         slow = 0.0
         for room in _ROOMS:
             if slow < _STEEP * fall:
                 slow, edge = fall, elementary.log(least) + room
-                for k in range(1, cut + 1):
-                    slow = min(slow, (edge - _log_of(own, a, b, side, k, cut, most)) / k)
+                for k in range(number + 1):
+                    if levels[0, k] > 0.0:
+                        slow = min(slow, (edge - levels[1, k]) / levels[0, k])
         fall, edge = max(slow, _SLOW * fall), -np.inf
-        for k in range(cut + 1):
-            edge = max(edge, _log_of(own, a, b, side, k, cut, most) + fall * k)
+        for k in range(number + 1):
+            edge = max(edge, levels[1, k] + fall * levels[0, k])
         tail[2 * side], tail[2 * side + 1] = elementary.exp(edge + MARGIN) * scale, fall
         if not tail[2 * side] < LARGEST_TAIL * -elementary.expm1(-fall):
             return first, 0, 0.0, 0.0, 0.0, 0.0
@@ -380,88 +408,6 @@ def fill_directly(
         found[i, 3], found[i, 4], found[i, 5] = scale, log_top, units
         used += size
     return used
-
-
-@njit()
-def fill_spectra(number, families, size, turns, spectra, means):
-    """Fill the spectra of families' sums for a period of n = turns.shape[1] values.
-
-    `turns` has the cosines and sines of 2 pi i / n. `means` (families, 2) is filled with the mean
-    of the sizes of a whole period, and a bound on the mean of their errors.
-    """
-    for i in range(number.size):
-        for k in range(spectra.shape[1]):
-            spectra[i, k] = 0.0
-        means[i, 0], means[i, 1] = _fill_spectrum(number[i], families, size, turns, spectra[i])
-
-
-@njit(inner=True)
-def _fill_spectrum(f, families, size, turns, spectrum):
-    """Fill the spectrum of one family, which is zero on entry."""
-    begins, gaps, counts, _, inverses, tilts = families
-    inverse, tilt, n = inverses[f], tilts[f], turns.shape[1]
-    g, rest = elementary.exp(tilt - inverse), -elementary.expm1(tilt - inverse)
-    most, rate = -elementary.expm1(-2.0 * inverse), abs(tilt + inverse)
-    top = tilt + inverse >= 0.0
-    # a lift has the generating function (constant + most * (...)) / whole, see the loop
-    begin, stop = begins[f], begins[f + 1]
-    part, constant, weight = np.empty((3, stop - begin + 1))
-    for i in range(stop - begin):
-        gap = gaps[begin + i]
-        least = elementary.exp(-gap * rate)
-        body = elementary.expm1(-gap * rate) / elementary.expm1(-rate) if rate > 0.0 else float(gap)
-        whole = most * body + least if top else most * body * elementary.exp(-rate) + 1.0
-        part[i], constant[i], weight[i] = least, (least if top else 1.0) / whole, most / whole
-    r = elementary.exp(rate if top else -rate)
-    more = elementary.expm1(rate if top else -rate)
-    sizes, errors, k = 1.0, 0.0, 1
-    spectrum[0] = 1.0
-    while k <= n // 2:
-        # half of 1 - cos(t), t = 2 pi k / n
-        _, half = elementary.cos_sin(math.pi * k / n)
-        square = half * half
-        x = 0.5 * size[f] * elementary.log1p(4.0 * g * square / (rest * rest))
-        if x > _FAINT:
-            break
-        cos, sin = turns[0, k], turns[1, k]
-        angle = size[f] * elementary.atan(g * sin / (rest + 2.0 * g * square))
-        a, b = elementary.cos_sin(angle)
-        least = elementary.exp(-x)
-        a, b = a * least, b * least
-        # in units of rounding: about 34 x for x, 20 |angle| for the angle, and some 7 x more for
-        # the sine of t, whose absolute error is that of t
-        error = 48.0 * x + 24.0 * abs(angle) + 8.0
-        # z / (z - 1) for z = r exp(i t)
-        low_re, low_im = more - 2.0 * r * square, r * sin
-        norm = 1.0 / (low_re * low_re + low_im * low_im)
-        by_re = (r * cos * low_re + r * sin * low_im) * norm
-        by_im = (r * sin * low_re - r * cos * low_im) * norm
-        far = math.sqrt(by_re * by_re + by_im * by_im)
-        for i in range(stop - begin):
-            if gaps[begin + i] == 0:
-                continue
-            at = (gaps[begin + i] * k) & (n - 1)
-            u_re, u_im = turns[0, at], turns[1, at]
-            if top:
-                u_re -= part[i]
-            else:
-                u_re, u_im = part[i] * u_re - 1.0, part[i] * u_im
-            w = weight[i]
-            s_re = constant[i] + w * (u_re * by_re - u_im * by_im)
-            s_im = w * (u_re * by_im + u_im * by_re)
-            large = math.sqrt(s_re * s_re + s_im * s_im)
-            own = (64.0 * w * far * (1.0 + part[i]) + 8.0) / max(large, 1e-30) + 3.0
-            for _ in range(counts[begin + i]):
-                a, b, error = a * s_re - b * s_im, a * s_im + b * s_re, error + own
-        spectrum[k] = complex(a, -b)
-        here = math.sqrt(a * a + b * b)
-        sizes += 2.0 * here
-        errors += 2.0 * here * error
-        k += 1
-    errors *= 2.0**-53
-    if k <= n // 2:
-        errors += 2.0 * (n // 2 - k + 1) * elementary.exp(-_FAINT)
-    return sizes / n, errors / n
 
 
 @njit()

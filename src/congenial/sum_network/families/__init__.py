@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.families.family_sums import settled as settled
     from congenial.sum_network.families.family_tilts import Settled as Settled
     from congenial.sum_network.families.some_draws import draws_of_some as draws_of_some
-    from congenial.sum_network.families.wide_noise import are_wide as are_wide
+    from congenial.sum_network.families.wide_noise import are_worthwhile as are_worthwhile
     from congenial.sum_network.families.wide_noise import have_wide_noise as have_wide_noise
 
 _HOME = {
@@ -30,7 +30,7 @@ _HOME = {
     "sum_network.families.family_sums": "fill_families matched_tilts settled",
     "sum_network.families.family_tilts": "Settled",
     "sum_network.families.some_draws": "draws_of_some",
-    "sum_network.families.wide_noise": "are_wide have_wide_noise",
+    "sum_network.families.wide_noise": "are_worthwhile have_wide_noise",
 }
 
 __all__, __getattr__, __dir__ = offer(__name__, _HOME)

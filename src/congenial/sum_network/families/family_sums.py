@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.network import equal_families as equality
+from congenial.kernels.network import family_spectra, member_sums
 from congenial.kernels.network import family_sums as kernels
-from congenial.kernels.network import member_sums
 from congenial.kernels.numerics import elementwise, laws
 from congenial.sum_network import SharedUnary, SumForest
 from congenial.sum_network.families.equal_families import first_equal, ranges
@@ -42,7 +42,7 @@ from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 _UNIT = 2.0**-53
 # Products of a family's lifts and sums below which they are added up term by term.
-_DIRECT = 1 << 18
+_DIRECT = 1 << 15
 # Longest period of a transform, and most children with tables in one family.
 _LONGEST, _MOST = 1 << 22, 4096
 # Entries of the transforms that are in memory at once.
@@ -376,7 +376,7 @@ class _Filling:
         """Fill the tables of some owners, for a period of turns.shape[1] values."""
         spectra = np.empty((number.size, turns.shape[1] // 2 + 1), dtype=np.complex128)
         means = np.empty((number.size, 2))
-        kernels.fill_spectra(number, self.law, self.number, turns, spectra, means)
+        family_spectra.fill_spectra(number, self.law, self.number, turns, spectra, means)
         low, high, falls, fall = self.placed[number].T
         first = low.astype(np.int64)
         # at the ends, rates and levels count from the first; below the least sum, there is nothing
@@ -675,5 +675,6 @@ def _periods(span: FloatArray | np.float64) -> FloatArray:
 
 
 def _turns(n: int) -> FloatArray:
-    """Return cosines and sines of 2 pi i / n, shape (2, n)."""
-    return np.asarray(elementwise.cos_sin(2.0 * np.pi / n * np.arange(n)))
+    """Return cosines and sines of 2 pi i / n, and sines of pi i / n, shape (3, n)."""
+    whole, halves = (elementwise.cos_sin(x * np.pi / n * np.arange(n)) for x in (2.0, 1.0))
+    return np.stack((*whole, halves[1]))

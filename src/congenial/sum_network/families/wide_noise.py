@@ -7,25 +7,28 @@ import numpy as np
 from congenial.kernels.numerics import laws
 from congenial.sum_network import SharedUnary, SumForest
 
-# Median scale, and that scale times the number of variables, from which tables of families take
-# less time (measured on census blocks, with cells and without).
-_WIDE, _WORTH = 4.0, 200_000.0
+# Median scale from which on tables of families take less time, and the least product of it with the
+# number of variables (measured on census blocks, with cells and without, and on made-up trees).
+_LEAST, _WORTH = 0.5, 75_000.0
+# Median scale from which on noise counts as wide.
+_WIDE = 4.0
 # Least scale, and share of leaves less than the noise's scale away from their bounds, with which
 # noise counts as wide, too: the bounds then push all sums up, and merges have wide tables.
 _CROWDED, _SHARE = 0.25, 2.0 / 3.0
 
 
-def are_wide(forest: SumForest, weights: SharedUnary) -> bool:
+def are_worthwhile(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether tables of families take less time than those of all merges, as far as is known."""
-    return _scale(forest, weights) * forest.n >= _WORTH and have_wide_noise(forest, weights)
+    scale = _scale(forest, weights)
+    if scale * forest.n < _WORTH or not applies(forest, weights):
+        return False
+    return scale >= _LEAST or _is_crowded(forest, weights, scale)
 
 
 def have_wide_noise(forest: SumForest, weights: SharedUnary) -> bool:
     """Whether `settled` tilts match the means of sums better than tilts of single weights do."""
     scale = _scale(forest, weights)
-    if scale < _CROWDED or not applies(forest, weights):
-        return False
-    return scale >= _WIDE or _share_near(forest, weights, scale) >= _SHARE
+    return applies(forest, weights) and (scale >= _WIDE or _is_crowded(forest, weights, scale))
 
 
 def scales_are_wide(forest: SumForest, weights: SharedUnary) -> bool:
@@ -33,11 +36,13 @@ def scales_are_wide(forest: SumForest, weights: SharedUnary) -> bool:
     return _scale(forest, weights) >= _WIDE
 
 
-def _share_near(forest: SumForest, weights: SharedUnary, distance: float) -> float:
-    """Return the share of leaves whose modes are less than a distance away from lower bounds."""
+def _is_crowded(forest: SumForest, weights: SharedUnary, scale: float) -> bool:
+    """Whether most leaves' modes are less than the scale of the noise away from lower bounds."""
+    if scale < _CROWDED:
+        return False
     unary, leaf = weights.unary, forest.is_leaf & (forest.above >= 0)
-    near = (unary.center - unary.lo < distance)[weights.code[leaf]]
-    return float(near.mean()) if near.size else 0.0
+    near = (unary.center - unary.lo < scale)[weights.code[leaf]]
+    return bool(near.size) and float(near.mean()) >= _SHARE
 
 
 def _scale(forest: SumForest, weights: SharedUnary) -> float:
