@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 import congenial as cg
+from benchmarks import worlds
 from benchmarks.peers import geometric
 from benchmarks.record import Measure, Seen
 from benchmarks.timing import ratio, rounds
@@ -57,12 +58,15 @@ def first_draw(mechanism: cg.Additive, invariant: Invariant, x: IntArray) -> Int
 
 def warm(*, bounded: bool) -> None:
     """Load the compiled kernels, so that no later timing has it in it."""
-    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
-    x = tree.roll_up(np.array([3, 0, 5, 1, 2]))
-    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
-    conditioned = condition(mechanism, tree_invariant(tree, pinned=True, bounded=bounded))
-    conditioned.sample(x)
-    conditioned.sample(x, 3)
+    small = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
+    # large enough for tables of families
+    large = worlds.grown((4, 500))
+    for tree, scale in ((small, 2.0), (large, 50.0)):
+        x = worlds.poisson(tree)
+        mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
+        conditioned = condition(mechanism, tree_invariant(tree, pinned=True, bounded=bounded))
+        conditioned.sample(x)
+        conditioned.sample(x, 3)
 
 
 def beside_noise(

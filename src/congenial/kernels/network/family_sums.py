@@ -25,7 +25,7 @@ from congenial.kernels.numerics.laws import GEOMETRIC_SUM, LAPLACE
 # Nats by which bounds on tails are raised, since doubles compute them.
 MARGIN = 1e-6
 # Nats below the largest entry of a table at which its ends are cut.
-_CUT = 44.0
+_CUT = 41.0
 # Nats by which a bound beyond a table is raised, so that it need not fall as slowly as its entries,
 # until it falls at the first share of the known rate; the second share is the least.
 _ROOMS, _STEEP, _SLOW = (2.0, 5.0, 8.0), 0.7, 0.01
