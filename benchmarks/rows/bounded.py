@@ -16,8 +16,8 @@ from benchmarks.rows.everywhere import FANS, QUICK_FANS
 SCALE = 2.0
 FIRST_TARGET, FURTHER_TARGET = 60.0, 10.0
 WIDE, WIDE_TARGET = (0.5, 2.0, 10.0, 20.0, 50.0), 100.0
-# Scales for seven levels, 4.9 million nodes.
-DEEP = (0.5, 10.0, 50.0)
+# Scales for seven levels, 4.9 million nodes, and for blocks alone, most of which are not empty.
+DEEP, FULL = (0.5, 10.0, 50.0), (0.5, 10.0, 50.0)
 
 
 def cases(quick: bool) -> tuple[Case, ...]:
@@ -26,6 +26,16 @@ def cases(quick: bool) -> tuple[Case, ...]:
     return (
         Case("bounded", "Poisson(3) leaves", targets, 120.0, partial(_poisson, quick)),
         Case("bounded", "Washington's blocks", targets, 90.0, partial(_washington, quick)),
+        *(
+            Case(
+                "bounded",
+                f"Washington's blocks, scale {scale:g}",
+                measures(WIDE_TARGET),
+                90.0,
+                partial(_washington, quick, scale),
+            )
+            for scale in FULL
+        ),
         *(
             Case(
                 "bounded",
@@ -55,10 +65,10 @@ def _poisson(quick: bool) -> Iterator[Seen]:
     yield from ours.beside_noise(tree, worlds.poisson(tree), SCALE, bounded=True, budget=60.0)
 
 
-def _washington(quick: bool) -> Iterator[Seen]:
+def _washington(quick: bool, scale: float = SCALE) -> Iterator[Seen]:
 
     tree, x = worlds.washington(200 if quick else None)
-    yield from ours.beside_noise(tree, x, SCALE, bounded=True, budget=40.0)
+    yield from ours.beside_noise(tree, x, scale, bounded=True, budget=40.0)
 
 
 def _cells(

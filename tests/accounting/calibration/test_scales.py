@@ -244,6 +244,11 @@ def test_unknown_relation_and_method_are_refused():
         calibrate(CITY, PINNED, epsilon=1.0, neighbours="substitute", method="guess")
 
 
+def test_what_is_no_tree_is_refused():
+    with pytest.raises(ArgumentError, match="tree is a int; give a Tree or a Workload"):
+        cg.calibrate(3, cg.exactly([0]), epsilon=1.0, neighbours="substitute")
+
+
 def test_the_claim_is_the_worst_ratio_of_an_enumerated_mechanism():
     """Two leaves under an exact root, noise at both: the ratio over all outcomes is e^epsilon."""
     tree = cg.Tree.from_parents([-1, 0, 0])

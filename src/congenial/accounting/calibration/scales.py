@@ -93,6 +93,8 @@ def calibrate(
     Gaussian noise is zCDP, and shares are of the parameter rho that gives epsilon at `delta`, as
     `cg.accounting.zcdp_epsilon` converts it.
     """
+    if not isinstance(tree, Tree | Workload):
+        raise ArgumentError(f"tree is a {type(tree).__name__}; give a Tree or a Workload.")
     target = Target(epsilon, neighbours, method, delta)
     resolved = target.compared(resolve_invariant(invariant, len(tree), tree))
     if isinstance(tree, Workload):
