@@ -6,7 +6,7 @@ Usage: python -m benchmarks.family_tables
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import process_time
 
@@ -22,16 +22,17 @@ from congenial.sum_network import families
 from congenial.sum_network.exact.envelopes import fill_envelopes
 from congenial.types import IntArray
 
-SCALES = (1.0, 2.0, 3.0, 4.0, 10.0)
+SCALES = (0.5, 1.0, 2.0, 4.0, 10.0)
 
 
-def _poisson(*, small: bool) -> tuple[cg.Tree, IntArray]:
-    tree = worlds.grown(QUICK_FANS if small else FANS)
+def _poisson(fans: Sequence[int]) -> tuple[cg.Tree, IntArray]:
+    tree = worlds.grown(fans)
     return tree, worlds.poisson(tree)
 
 
 WORLDS: dict[str, Callable[[bool], tuple[cg.Tree, IntArray]]] = {
-    "Poisson(3) leaves": lambda small: _poisson(small=small),
+    "Poisson(3) leaves": lambda small: _poisson(QUICK_FANS if small else FANS),
+    "a binary tree": lambda small: _poisson((2,) * (4 if small else 16)),
     "Washington's blocks": lambda small: worlds.washington(1_000 if small else None),
     "25,000 blocks and cells": lambda small: worlds.washington_cells(1_000 if small else 25_000),
 }

@@ -5,7 +5,7 @@ A plan of epsilon 1 over five levels has noise of scale 10 to 20.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from benchmarks import ours, worlds
@@ -27,36 +27,21 @@ def cases(quick: bool) -> tuple[Case, ...]:
         Case("bounded", "Poisson(3) leaves", targets, 120.0, partial(_poisson, quick)),
         Case("bounded", "Washington's blocks", targets, 90.0, partial(_washington, quick)),
         *(
-            Case(
-                "bounded",
-                f"Washington's blocks, scale {scale:g}",
-                measures(WIDE_TARGET),
-                90.0,
-                partial(_washington, quick, scale),
-            )
-            for scale in FULL
-        ),
-        *(
-            Case(
-                "bounded",
-                f"Washington's blocks and cells, scale {scale:g}",
-                measures(WIDE_TARGET),
-                240.0,
-                partial(_cells, quick, scale),
-            )
-            for scale in WIDE
-        ),
-        *(
-            Case(
-                "bounded",
-                f"Washington's blocks, races and ages, scale {scale:g}",
-                measures(WIDE_TARGET),
-                420.0,
-                partial(_cells, quick, scale, races=True, repeats=6, budget=300.0),
-            )
-            for scale in DEEP
+            Case("bounded", f"{name}, scale {scale:g}", measures(WIDE_TARGET), seconds, make)
+            for name, scale, seconds, make in _wide(quick)
         ),
     )
+
+
+def _wide(quick: bool) -> Iterator[tuple[str, float, float, Callable[[], Iterator[Seen]]]]:
+    """Yield name, scale, budget in seconds, and what is timed, for scales of real plans."""
+    for scale in FULL:
+        yield "Washington's blocks", scale, 90.0, partial(_washington, quick, scale)
+    for scale in WIDE:
+        yield "Washington's blocks and cells", scale, 240.0, partial(_cells, quick, scale)
+    deep = partial(_cells, quick, races=True, repeats=6, budget=300.0)
+    for scale in DEEP:
+        yield "Washington's blocks, races and ages", scale, 420.0, partial(deep, scale)
 
 
 def _poisson(quick: bool) -> Iterator[Seen]:

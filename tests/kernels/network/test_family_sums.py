@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from congenial.kernels.network import family_sums as kernels
+from congenial.kernels.numerics.laws import LAPLACE
 from support.kernel_entries import entry
 
 pytestmark = pytest.mark.kernels
@@ -92,3 +93,45 @@ def test_moments_of_lifts_are_those_of_their_laws():
         lifts = np.array([0, gap]), np.array([5, many]), 0, 2, 0
         found = np.array(moments(*lifts, inverse, tilt)) / many
         assert found == pytest.approx((mean, law @ (j - mean) ** 2), rel=2e-4, abs=1e-9)
+
+
+def test_bounds_beyond_tables_cover_all_that_is_left_out():
+    """Random laws of sums, whose ends are known to fall, times weights of owners."""
+    source, cut = np.random.default_rng(21), 0
+    for _ in range(3000):
+        rate, more = source.uniform(0.2, 3.0), 10.0**-16
+        # at the ends, the law of the sum is below exp(-50)
+        size = int(source.integers(1, 300) + 250.0 / rate)
+        mode, first = source.uniform(0.2, 0.8) * size, int(source.integers(-50, 50))
+        i = np.arange(size)
+        exact = np.exp(-rate * np.abs(i - mode))
+        sums = exact + more * source.uniform(-1.0, 1.0, size)
+        levels = -rate * mode, rate * mode
+        ends = np.array([[rate, levels[0], rate, levels[1]]])
+        decay, tilt = rate * source.uniform(0.0, 0.9), rate * source.uniform(-0.05, 0.05)
+        center = float(first + round(mode + source.uniform(-0.1, 0.1) * size))
+        one, none = np.zeros(1, dtype=np.int64), np.zeros(1)
+        noise = none + decay, none + center, none + tilt
+        law = one + LAPLACE, *noise, none - np.inf, none + np.inf
+        found, tails = np.empty((1, 6)), np.empty((1, 4))
+        table, parts = np.empty(size, dtype=np.int64), (one, one + size)
+        args = one, sums[None, :], parts, none + more, one + first, ends, law, none
+        used = kernels.weigh_all(*args, found, tails, table, 0)
+        assert used == found[0, 2] > 0
+        begin, scale = int(found[0, 1]) - first, found[0, 3]
+        place = first + np.arange(-300, size + 300)
+        log = -decay * np.abs(place - center) + tilt * place
+        log -= log[300 : size + 300].max()
+        weight = np.exp(log - rate * np.abs(place - first - mode)) * scale
+        inside = 300 + begin + np.arange(used)
+        assert (weight[inside] <= table[:used] * (1.0 + 1e-9)).all()
+        below, above = weight[: 300 + begin][::-1], weight[300 + begin + used :]
+        for side, beyond in enumerate((below, above)):
+            bound, fall = tails[0, 2 * side : 2 * side + 2]
+            most = bound * np.exp(-fall * np.arange(beyond.size)) * (1.0 + 1e-9)
+            # doubles have few digits left below 1e-290
+            assert (beyond <= most + 1e-290).all()
+            # nor is the bound far above what it covers, and errors
+            assert bound <= (beyond[0] + more * scale) * np.exp(12.0)
+        cut += below.size + above.size > 600
+    assert cut > 1000

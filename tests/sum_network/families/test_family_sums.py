@@ -150,20 +150,21 @@ def test_shares_agree_with_the_sums_term_by_term():
 
 
 def test_values_whose_weights_are_too_small_for_doubles_are_possible():
-    # some 150 people in blocks of three cells, with narrow noise and no exact total
+    # some 400 people in blocks of three cells, with narrow noise and no exact total
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2, 2])
-    x = tree.roll_up(np.array([150, 0, 2, 1, 145, 0]))
-    sums = filled(conditioned(tree, 0.2, pinned=False), x)
+    x = tree.roll_up(np.array([400, 0, 2, 1, 380, 0]))
+    sums = filled(conditioned(tree, 0.3, pinned=False), x)
     of, tables = sums.families, sums.tables
     for f in np.flatnonzero(of.of_leaves):
-        v = int(of.owner[f])
+        v, least = int(of.owner[f]), int(sums.leaves.base[f])
         assert (tables.entries(v) >= 1).all()
-        # nothing lies below the least sum, and the table begins there
-        first = tables.values(v)[0]
-        assert first == sums.leaves.base[f]
-        assert tables.tails[0, tables.of[v]] == 0.0
-        low, high = exact_arithmetic.share(sums, v, int(f), first)(40)
-        assert 0 < low <= high < Decimal("1e-300")
+        # the least sum lies far below the table
+        assert least < tables.values(v)[0] - 300
+        assert tables.tails[0, tables.of[v]] > 0.0
+        low, high = exact_arithmetic.share(sums, v, int(f), least)(40)
+        assert 0 < low <= high <= 1
+        # nothing lies below it
+        assert exact_arithmetic.share(sums, v, int(f), least - 1)(40) == (0, 0)
 
 
 @pytest.mark.parametrize("scale", [0.3, 4.0, 40.0, 200.0])

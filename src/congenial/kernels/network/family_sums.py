@@ -31,8 +31,8 @@ _CUT = 41.0
 _ROOMS, _STEEP, _SLOW = (2.0, 5.0, 8.0), 0.7, 0.01
 # Least log of a bound on a sum, such that doubles hold the bound.
 _LEAST = -600.0
-# Part of an entry's distance from a table over which only the largest entry is looked at, for a
-# bound beyond the table, and most such levels.
+# For a bound beyond a table, only the largest of several entries is looked at: of as many as their
+# distance from the table over `_SHARE`. And most such groups, beyond any table's size.
 _SHARE, _LEVELS = 8, 256
 # Most weight beyond one end of a table, and the largest sum of its entries.
 LARGEST_TAIL, _WHOLE = 2.0**30, 2.0**62 * (1.0 - 2.0**-30)

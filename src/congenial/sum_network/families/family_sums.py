@@ -36,13 +36,13 @@ from congenial.sum_network.families.family_tilts import (
 from congenial.sum_network.families.grouping import families_of, leave_free
 from congenial.sum_network.families.growing_tables import GrowingTables
 from congenial.sum_network.families.narrow_families import narrowed
-from congenial.sum_network.families.scratch import Scratch
 from congenial.sum_network.families.wide_noise import applies, have_wide_noise
 from congenial.sum_network.windows import tilts
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 _UNIT = 2.0**-53
-# Products of a family's lifts and sums below which they are added up term by term.
+# Products of a family's lifts and sums below which they are added up term by term, if its sums
+# begin at the least one. Otherwise, tables from there on would be longer than others.
 _DIRECT = 1 << 15
 # Longest period of a transform, and most children with tables in one family.
 _LONGEST, _MOST = 1 << 22, 4096
@@ -196,7 +196,7 @@ class _Filling:
         deviation = np.sqrt(self.settled.of_sum[1])
         split = self.families.members.of_leaves & (self.reach > _SPLIT * deviation)
         self._match(np.flatnonzero(split))
-        self.tables, self.scratch = GrowingTables(n + m), Scratch()
+        self.tables = GrowingTables(n + m)
         self.retilt = np.zeros(m)
         # families whose tables are filled directly, whose tilt is settled for good, whose members'
         # tables have been filled anew, and whose own table needs another tilt
@@ -288,7 +288,7 @@ class _Filling:
         low, high = self.placed[at, :2].T
         if not (np.isfinite(high).all() and high.max() < _LONGEST / 2):
             return False
-        direct = self.lifted[at] * high <= _DIRECT
+        direct = (low == 0.0) & (self.lifted[at] * high <= _DIRECT)
         ends = np.where(direct, high + 1.0, low + _periods(high - low))
         if not self._fill_binomials(at, ends.astype(np.int64) + 1):
             return False
@@ -375,7 +375,7 @@ class _Filling:
 
     def _by_transform(self, number: IntArray, turns: FloatArray) -> bool:
         """Fill the tables of some owners, for a period of turns.shape[1] values."""
-        spectra = self.scratch.complexes("sums", number.size, turns.shape[1] // 2 + 1)
+        spectra = np.empty((number.size, turns.shape[1] // 2 + 1), dtype=np.complex128)
         means = np.empty((number.size, 2))
         family_spectra.fill_spectra(number, self.law, self.number, turns, spectra, means)
         low, high, falls, fall = self.placed[number].T
@@ -384,7 +384,7 @@ class _Filling:
         ends = np.stack((np.where(first > 0, falls, 0.0), np.full(first.size, -_DEPTH), fall), 1)
         ends = np.column_stack((ends, fall * (high - low) - _DEPTH))
         part = first % turns.shape[1], (high - low).astype(np.int64) + 1
-        sums, error = self._back(spectra, means)
+        sums, error = _back(spectra, means)
         self._weigh(number, sums, error, part, self.law.base[number] + first, ends)
         return self.tables.used <= _ROOM
 
@@ -517,7 +517,7 @@ class _Filling:
                 errors = members[of] * (_stages(n) + member_sums.PRODUCT) + member_sums.TINY
                 errors += rounded[of] + lost[of] + 2.0 * lost[of] ** 2
                 means = np.stack((sizes, 1.001 * errors), axis=1)
-                sums, error = self._back(spectra, means)
+                sums, error = _back(spectra, means)
                 part = begins[of] % n, (high - low).astype(np.int64)[of] + 1
                 if not self._weigh(number[of], sums, error, part, first[of], levels[of]):
                     return False
@@ -530,7 +530,7 @@ class _Filling:
         most, number = max(1, _AT_ONCE // n), np.diff(rows.begins)[of]
         at = ranges(rows.begins[of], number)
         family = np.repeat(np.arange(of.size), number)
-        spectra = self.scratch.complexes("sums", of.size, n // 2 + 1)
+        spectra = np.empty((of.size, n // 2 + 1), dtype=np.complex128)
         product, live = spectra.view(np.float64), np.full(of.size, -1)
         for i in range(0, at.size, most):
             some, mine = at[i : i + most], family[i : i + most]
@@ -539,26 +539,13 @@ class _Filling:
             keys = rows.table[some], own, np.where(own == 0.0, 0.0, longest[of[mine]])
             first, which = _first_rows(keys)
             (t, *law), made = (key[first] for key in keys), self.tables
-            tables = self.scratch.doubles("tables", t.size, int(made.size[t].max()))
+            tables = np.empty((t.size, int(made.size[t].max())))
             member_sums.lay_out(made.place[t], made.size[t], *law, made.entries, tables)
             args = which, mine, rows.times[some], product, live
-            out = self.scratch.complexes("members", t.size, n // 2 + 1)
-            member_sums.multiply(np.fft.rfft(tables, n, out=out).view(np.float64), *args)
+            member_sums.multiply(np.fft.rfft(tables, n).view(np.float64), *args)
         sizes = np.empty(of.size)
         member_sums.finish(product, live, sizes)
         return spectra, sizes
-
-    def _back(
-        self, spectra: npt.NDArray[np.complex128], means: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the laws whose spectra are given, one period each, and their largest errors.
-
-        `means` has the mean size of each spectrum and the mean of its errors.
-        """
-        n = 2 * (spectra.shape[1] - 1)
-        out = self.scratch.doubles("laws", spectra.shape[0], n)
-        np.fft.irfft(spectra, n, out=out)
-        return out, means[:, 1] + _stages(n) * means[:, 0] + _BEYOND
 
     def _fill_leaf(self, v: int, f: int) -> bool:
         """Fill the table of a leaf among inner nodes."""
@@ -662,6 +649,15 @@ def _batches(number: IntArray, begins: IntArray, most: int) -> Iterator[IntArray
     rows = np.cumsum(np.diff(begins)[number])
     edges = np.flatnonzero(np.diff(rows // most)) + 1
     return iter(np.split(number, edges))
+
+
+def _back(spectra: npt.NDArray[np.complex128], means: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the laws whose spectra are given, one period each, and their largest errors.
+
+    `means` has the mean size of each spectrum and the mean of its errors.
+    """
+    n = 2 * (spectra.shape[1] - 1)
+    return np.fft.irfft(spectra, n), means[:, 1] + _stages(n) * means[:, 0] + _BEYOND
 
 
 def _stages(n: int) -> float:
