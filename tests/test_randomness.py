@@ -194,6 +194,31 @@ def test_a_word_at_the_boundary_takes_further_bits():
     assert levels == [0, 1, 0, 1]
 
 
+@pytest.mark.parametrize("digits", [0, 3, 19, 25, 60])
+def test_the_words_that_decide_do_not_depend_on_how_closely_a_probability_is_enclosed(digits):
+    def third(level):
+        off = Decimal(10) ** -(digits + 20 * level)
+        with randomness.precision(level + 4):
+            return max(Decimal(1) / 3 - off, Decimal(0)), Decimal(1) / 3 + off
+
+    at = 2**64 // 3
+    for word in (0, at - 1, at + 1, 2**64 - 1):
+        assert randomness.is_below(word, third, words()) == (word < at)
+    for second in (at - 1, at + 1):
+        assert randomness.is_below(at, third, words(second)) == (second < at)
+    assert not randomness.is_below(at, third, words(at, at, 2**64 - 1))
+
+
+@pytest.mark.parametrize("known", [2**63, 2**63 - 1])
+def test_a_probability_that_ends_with_a_word_is_decided(known):
+    def half(level):
+        off = Decimal(10) ** -(1 + 20 * level)
+        return Decimal("0.5") - off, Decimal("0.5") + off
+
+    # the next words are not the first or the last of all
+    assert randomness.is_below(known, half, cg.seeded(1)) == (known < 2**63)
+
+
 def test_products_enclose_products():
     def third(level):
         with randomness.precision(level):

@@ -16,8 +16,9 @@ from congenial.conditioning.weighed_parts import WeighedPart, draw_weighed
 from congenial.errors import NumericalError
 from congenial.randomness import around
 from congenial.sum_network import exact
-from support.enumeration import enumerate_law, rows_of
+from support.enumeration import enumerate_law
 from support.narrow_windows import narrow_windows
+from support.random_mixtures import mixture_at_random
 from support.random_networks import composed_at_random, with_larger_factors
 
 pytestmark = pytest.mark.kernels
@@ -43,41 +44,6 @@ def crippled(request, monkeypatch):
         narrow_windows(monkeypatch)
 
 
-def at_random(seed):
-    """A union or a mixture over a small tree, its counts, and the laws of its parts."""
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(3, 6))
-    parents = [-1] + [int(rng.integers(0, v)) for v in range(1, n)]
-    tree = cg.Tree.from_parents(parents)
-    x = np.asarray(tree.roll_up(rng.integers(0, 5, tree.leaves.size)))
-    floor = 0.0 if seed % 3 else -INF
-    need = cg.consistent(tree) & cg.exactly(0)
-    if floor == 0.0:
-        need &= cg.nonnegative()
-    scales, rows = rng.choice([0.5, 1.0, 1.6], size=(2, n)), rows_of(parents)
-    if seed % 2:
-        kind = "laplace" if seed % 4 == 1 else "gaussian"
-        v = int(rng.integers(1, n))
-        lo, hi = np.full((2, n), -INF), np.full((2, n), INF)
-        hi[0, v], lo[1, v] = x[v], x[v] + 1
-        one, other = (need & cg.bounds(*ends) for ends in zip(lo, hi, strict=True))
-        made = cg.condition(cg.Additive(LAWS[kind](scales[0]), tree), one | other)
-        with np.errstate(divide="ignore"):  # of nothing
-            found = [
-                enumerate_law(rows, kind, scales[0], x, [0], np.maximum(low, floor), high)
-                for low, high in zip(lo, hi, strict=True)
-            ]
-        return made, x, [law for law in found if law.states.size], (1.0, 1.0)
-    kinds = ("laplace", "gaussian") if seed % 4 else ("laplace", "laplace")
-    parts = [cg.Additive(LAWS[kind](own), tree) for kind, own in zip(kinds, scales, strict=True)]
-    weights = (0.35, 0.65)
-    found = [
-        enumerate_law(rows, kind, own, x, [0], floor)
-        for kind, own in zip(kinds, scales, strict=True)
-    ]
-    return cg.condition(cg.mixture(parts, weights), need), x, found, weights
-
-
 def p_value(drawn, laws, weights):
     """The p-value of draws by the laws of parts, whose states have the most probability."""
     masses = [w * np.exp(law.log_total) for w, law in zip(weights, laws, strict=False)]
@@ -101,7 +67,7 @@ def p_value(drawn, laws, weights):
 
 @pytest.mark.parametrize("seed", range(16))
 def test_draws_have_the_enumerated_law(seed, crippled):
-    made, x, laws, weights = at_random(seed)
+    made, x, laws, weights = mixture_at_random(seed)
     drawn = made.sample(x, ROWS, cg.seeded(seed))
     assert made.error_bound == 0.0
     assert p_value(drawn, laws, weights) > LEAST
@@ -110,7 +76,7 @@ def test_draws_have_the_enumerated_law(seed, crippled):
 def test_the_test_of_the_law_refuses_weights_that_are_off():
     tried = 0
     for seed in range(1, 40, 2):  # the alternatives of a union are seen in a draw
-        made, x, laws, _ = at_random(seed)
+        made, x, laws, _ = mixture_at_random(seed)
         masses = [np.exp(law.log_total) for law in laws]
         if len(laws) < 2 or not 0.06 < masses[0] / sum(masses) < 0.94:
             continue
@@ -122,7 +88,7 @@ def test_the_test_of_the_law_refuses_weights_that_are_off():
 
 @pytest.mark.parametrize("seed", range(1, 16, 2))
 def test_a_part_that_is_chosen_before_its_tables_are_filled_has_its_law(seed, monkeypatch):
-    made, x, laws, weights = at_random(seed)
+    made, x, laws, weights = mixture_at_random(seed)
     near, *others = made._weighed(x)
     masses = [float(part.mass(0)[0]) for part in (near, *others)]
     small = min(2.0, 1.5 * max(masses) / masses[0])
@@ -218,7 +184,7 @@ def test_the_test_of_runs_refuses_other_weights():
 
 
 def test_no_draw_and_one_draw():
-    made, x, _, _ = at_random(4)
+    made, x, _, _ = mixture_at_random(4)
     assert made.sample(x, 0, cg.seeded(1)).shape == (0, x.size)
     assert made.sample(x, rng=cg.seeded(1)).shape == x.shape
 

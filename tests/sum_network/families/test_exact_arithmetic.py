@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,12 +10,11 @@ import pytest
 
 import congenial as cg
 from congenial.kernels.network import family_draws as kernels
-from congenial.kernels.network import family_sums as kernels_of_sums
-from congenial.kernels.network import weights
-from congenial.kernels.numerics import doubled, elementary, tape
 from congenial.sum_network.families import exact_arithmetic as exact
-from congenial.sum_network.families import family_draws, family_sums
+from congenial.sum_network.families import family_draws
 from support.bounded_trees import conditioned, filled, p_values, random_tree
+from support.short_tables import shortened
+from support.uncompiled import in_python
 
 pytestmark = pytest.mark.kernels
 
@@ -47,17 +45,6 @@ def test_laws_of_sums_are_rounded_down_by_less_than_their_error():
         room = Fraction(unit, 10**26)
         for value, true in zip(found, law, strict=False):
             assert -room <= true * unit - value <= error + room
-
-
-def in_python(monkeypatch):
-    """Let kernels of draws run as they are written, so that parts of them can be replaced."""
-    for module in (kernels, kernels_of_sums, weights, doubled, elementary, tape):
-        for name, kernel in list(vars(module).items()):
-            if hasattr(kernel, "py_func"):
-                monkeypatch.setattr(module, name, kernel.py_func)
-    # rounded twice, which is quicker: what is decided does not depend on last bits
-    for module in (elementary, doubled):
-        monkeypatch.setattr(module, "fused", lambda x, y, z: x * y + z)
 
 
 @pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
@@ -106,47 +93,6 @@ def test_draws_whose_shares_are_worked_out_are_the_same(monkeypatch, rough):
     for seed, (sums, drawn) in enumerate(cases):
         assert (family_draws.sample(sums, 3, cg.seeded(seed)) == drawn).all()
     assert (len(worked) > 100) == (rough == 0.0)
-
-
-def least_tail(gone, bound, fall):
-    """Return a factor and a rate that bound weights and what lies beyond, with the least sum."""
-    found = []
-    for rate in np.linspace(0.05, min(fall, 1.0) if bound else 1.0, 20):
-        most = (gone * np.exp(rate * np.arange(gone.size))).max(initial=0.0)
-        most = max(most, bound * math.exp(rate * gone.size)) * (1.0 + 1e-9)
-        found.append((most / -math.expm1(-rate), most, rate))
-    return min(found)[1:]
-
-
-def shortened(monkeypatch, width):
-    """Let every table end after `width` values about its largest one."""
-    hold = family_sums._Filling._hold
-
-    def held(self, number, *args):
-        hold(self, number, *args)
-        made = self.tables
-        for t in made.of[self.holder[number]]:
-            begin, size = made.place[t], made.size[t]
-            if size <= width:
-                continue
-            own = made.table[begin : begin + size]
-            own[:] = own // 2 + (own > 0)
-            made.tails[[0, 2], t] *= 0.5
-            cut = int(min(max(own.argmax() - width // 2, 0), size - width))
-            for side, gone in ((0, own[:cut][::-1]), (2, own[cut + width :])):
-                tail = least_tail(gone, *made.tails[side : side + 2, t])
-                made.tails[side : side + 2, t] = tail
-            # all weights, which a word of 62 bits chooses from
-            beyond = sum(made.tails[i, t] / -math.expm1(-made.tails[i + 1, t]) for i in (0, 2))
-            assert own[cut : cut + width].sum() + beyond < 2.0**62
-            made.place[t], made.first[t], made.size[t] = begin + cut, made.first[t] + cut, width
-            made.doubt.unit[t] *= 0.5
-            made.doubt.factor[t] *= 0.5
-
-    monkeypatch.setattr(family_sums._Filling, "_hold", held)
-    monkeypatch.setattr(family_sums, "_FAINT", 1.0)
-    monkeypatch.setattr(family_sums, "_LOST", 0.1)
-    monkeypatch.setattr(family_sums, "_MOST_LOST", 0.1)
 
 
 @pytest.mark.parametrize("width", [9, 15])
