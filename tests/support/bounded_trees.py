@@ -22,9 +22,10 @@ def random_tree(source, n):
 
 
 def conditioned(tree, scale, *, pinned=True, noise=cg.DiscreteLaplace):
+    """Return noise with a floor of 0; `pinned` is whether the root is exact, or exact nodes."""
     invariant = cg.consistent(tree) & cg.nonnegative()
-    if pinned:
-        invariant &= cg.exactly([0])
+    if pinned is not False:
+        invariant &= cg.exactly([0] if pinned is True else pinned)
     return cg.condition(cg.Additive(noise(scale), tree), invariant, sampler="exact")
 
 

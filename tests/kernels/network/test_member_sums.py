@@ -90,9 +90,9 @@ def test_a_sum_lies_between_its_ends_near_the_wanted_mean(bounded):
         if not bounded:
             tails, parts = random_tails(source, family)
         most = int(((family[2] - 1) * family[3]).sum())
-        wanted, found = float(round(source.uniform(0.2, 0.8) * most)), np.empty((1, 9))
+        wanted, found = float(round(source.uniform(0.2, 0.8) * most)), np.empty((1, 10))
         placed(family, tails, wanted, found)
-        tilt, low, high, falls, lowest, fall, highest, longest, lost = found[0]
+        tilt, low, high, falls, lowest, fall, highest, longest, lost, off = found[0]
         assert tilt == math.floor(tilt / GRID) * GRID
         assert longest == family[2].max()
         law, begin = law_of_sum(family, tilt), 0
@@ -100,6 +100,7 @@ def test_a_sum_lies_between_its_ends_near_the_wanted_mean(bounded):
         mean, spread = law @ at, math.sqrt(max(law @ at**2 - (law @ at) ** 2, 0.0))
         if bounded:
             assert abs(mean - wanted) <= max(0.4 * spread, 0.5)
+            assert off * max(spread, 0.1) == pytest.approx(wanted - mean, abs=1e-6)
             assert lost == 0.0
         else:
             law, begin = law_with_tails(family, parts, tilt), -REACH * int(family[3].sum())
@@ -138,7 +139,7 @@ def test_a_tilt_that_no_tail_allows_is_said_to_be_unknown():
     table, place, size, times = family
     tails = np.zeros((4, size.size))
     tails[2], tails[3] = 1e6, 1e-3
-    one, zero, found = np.zeros(1), np.zeros(1, dtype=np.int64), np.empty((1, 9))
+    one, zero, found = np.zeros(1), np.zeros(1, dtype=np.int64), np.empty((1, 10))
     owner = np.array([laws.LAPLACE]), one + 0.5, one, one + 2.0, one - np.inf, one + np.inf
     rows = np.array([0, size.size]), np.arange(size.size), times
     moments = np.empty((3, size.size))

@@ -10,7 +10,7 @@ import pytest
 import congenial as cg
 from congenial.errors import NumericalError
 from congenial.kernels.network import family_draws as kernels
-from congenial.sum_network.families import family_draws
+from congenial.sum_network.families import family_draws, family_sums
 from support.bounded_trees import compiled, conditioned, divide_above, filled, p_values, random_tree
 from support.goodness_of_fit import p_value
 
@@ -34,6 +34,36 @@ def test_the_law_is_that_of_the_tables_of_all_merges(seed, most, monkeypatch):
     if scale > 1.0 and found:
         other = conditioned(tree, 1.3 * scale, pinned=pinned)
         assert min(p_values(draws, other, x)) < LEAST
+
+
+@pytest.mark.parametrize("far", [4.0, 0.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_exact_nodes_have_one_value_and_the_others_their_law(seed, far, monkeypatch):
+    monkeypatch.setattr(family_sums, "_FAR", far)
+    source = np.random.default_rng([7, seed])
+    tree, x = random_tree(source, 14)
+    inner = np.setdiff1d(np.arange(len(tree)), tree.leaves)
+    exact = [0, *inner[source.random(inner.size) < 0.6].tolist()]
+    sums = filled(conditioned(tree, 3.0, pinned=exact), x)
+    assert all(len(sums.tables.values(v)) == 1 for v in exact if x[v])
+    draws = x + family_draws.sample(sums, 20_000, cg.seeded(seed))
+    assert (draws[:, exact] == x[exact]).all()
+    assert min(p_values(draws, conditioned(tree, 3.0, pinned=exact), x), default=1.0) > LEAST
+    other = conditioned(tree, 3.9, pinned=exact)
+    assert min(p_values(draws, other, x), default=0.0) < LEAST
+
+
+def test_tables_of_exact_nodes_take_no_transforms(monkeypatch):
+    tree = cg.Tree.from_parents([-1, *[0] * 5, *np.repeat(np.arange(1, 6), 40)])
+    x = tree.roll_up(np.random.default_rng(1).poisson(30.0, tree.leaves.size))
+    laws = []
+    back = family_sums._back
+    monkeypatch.setattr(family_sums, "_back", lambda *args: laws.append(args) or back(*args))
+    assert filled(conditioned(tree, 20.0, pinned=False), x) is not None
+    assert len(laws) >= 2
+    laws.clear()
+    assert filled(conditioned(tree, 20.0, pinned=[0, 1, 2, 3, 4, 5]), x) is not None
+    assert not laws
 
 
 @pytest.mark.parametrize("unmeasured", [[0], [1, 2], [0, 1, 2], [3, 5]])

@@ -110,7 +110,7 @@ def beyond(tails, t, size, tilt, shift):
 
 @njit()
 def place_members(number, begins, rows, times, tables, base, owners, theta, grid, depth, found):
-    """Tilt the members of families `number`, and place their sums; fill `found` (families, 9).
+    """Tilt the members of families `number`, and place their sums; fill `found` (families, 10).
 
     Rows begins[i] .. begins[i + 1] - 1 have the members of number[i]: `times` members with the same
     one of the tables, whose places, sizes, entries, tails and moments are in `tables`. `base` is
@@ -118,9 +118,9 @@ def place_members(number, begins, rows, times, tables, base, owners, theta, grid
     comes near the one that the owner's weight wants; ends beyond which the tilted sum, counted from
     `base`, hardly lies; for each of the two ends, a rate and a level (`weigh`), where a sum counts
     from the first end (Chernoff); the longest table; the summed weights beyond tables, as shares of
-    those in them. A rate is 0 where nothing lies beyond, and nan if no bound is known. If the tilt
-    that the owner's weight needs is not possible with these tables, all columns but the tilt are
-    nan.
+    those in them; how far the mean is from the wanted one, in deviations. A rate is 0 where nothing
+    lies beyond, and nan if no bound is known. If the tilt that the owner's weight needs is not
+    possible with these tables, all columns but the tilt are nan.
     """
     kind, inverse, center, above, lo, hi = owners
     places, sizes, table, tails, moments = tables
@@ -183,6 +183,7 @@ def place_members(number, begins, rows, times, tables, base, owners, theta, grid
             fill_factors(tilt, factors)
             mean, variance = _spread(*of, factors, own)
         found[i, 0], found[i, 7] = tilt, longest
+        found[i, 9] = (aim - mean) / math.sqrt(variance)
         shift, lost = tilt * (longest - 1.0) if tilt > 0.0 else 0.0, 0.0
         for r in range(a, b):
             lost += times[r] * beyond(tails, rows[r], size[r - a], tilt, shift) / own[r - a, 0]

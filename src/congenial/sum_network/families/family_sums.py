@@ -69,6 +69,9 @@ _FAINT = 1e-4
 _SPLIT = 4.0
 # Nats by which the smallest weight of a negative binomial table may differ by tilts.
 _NATS = 100.0
+# The entry of a table of one value, which nearly all numbers of 62 bits choose; and how far from
+# the mean of a sum that value may be, in deviations.
+_ONLY, _FAR = (1 << 62) - 1, 4.0
 # Tilts are multiples of this, so that sums and differences of tilts are exact.
 _GRID = 2.0**-40
 
@@ -264,26 +267,16 @@ class _Filling:
                 return None
             self._settle_above(number[self.telling[number]])
         tables, doubt = self.tables.finished()
-        return FamilySums(
-            np.ascontiguousarray(bottom_up[::-1]),
-            of,
-            tables,
-            np.stack((self.owners.lo, self.owners.hi)),
-            self.law,
-            self.binomials,
-            self.base_tilt,
-            self.directly,
-            self.retilt,
-            doubt,
-            self.n,
-        )
+        order, limits = np.ascontiguousarray(bottom_up[::-1]), np.stack(self.owners[-2:])
+        laws_of_leaves = self.law, self.binomials, self.base_tilt, self.directly
+        return FamilySums(order, of, tables, limits, *laws_of_leaves, self.retilt, doubt, self.n)
 
     def _fill_leaves(self, at: IntArray, *, again: bool = True) -> bool:
         """Fill the tables of the owners of the families of leaves `at`."""
-        law, number = self.law, self.number
         if not at.size:
             return True
-        whole = law.begins, law.gaps, law.counts, number, law.inverse, law.tilt
+        law = self.law
+        whole = law.begins, law.gaps, law.counts, self.number, law.inverse, law.tilt
         kernels.place_leaves(at, *whole, _DEPTH, self.placed)
         low, high = self.placed[at, :2].T
         if not (np.isfinite(high).all() and high.max() < _LONGEST / 2):
@@ -293,11 +286,29 @@ class _Filling:
         if not self._fill_binomials(at, ends.astype(np.int64) + 1):
             return False
         self.directly[at] = direct
-        if not (self._directly(at[direct]) and self._by_transforms(at[~direct])):
+        mean, variance = (moments[at] for moments in self.settled.of_sum)
+        left = ~self._constant(at, (self.owners.lo[at] - mean) / np.sqrt(variance))
+        if not (self._directly(at[direct & left]) and self._by_transforms(at[~direct & left])):
             return False
         unfit = at[self.unfit[at]]
         self._match(unfit)
         return not unfit.size or (again and self._fill_leaves(unfit, again=False))
+
+    def _constant(self, number: IntArray, off: FloatArray) -> BoolArray:
+        """Give owners of one possible value a table of one entry; return which have one now.
+
+        It takes no law of the sum, whose mean is `off` deviations from that value. Farther away, it
+        might be impossible, or be drawn after very many attempts.
+        """
+        only = (self.owners.lo[number] == self.owners.hi[number]) & (np.abs(off) < _FAR)
+        of, made = number[only], self.tables
+        if of.size:
+            found = np.ones((of.size, 5))  # weights are divided by 1, whose log is 0
+            found[:, 0] = made.append(np.full(of.size, _ONLY)) + np.arange(of.size)
+            found[:, 1], found[:, 4] = self.owners.lo[of], 0.0
+            self.unfit[of] = False
+            self._hold(of, found, np.zeros((of.size, 4)), self.theta[of], 0.0, 0.0)
+        return np.asarray(only)
 
     def _tilts(self) -> tuple[IntArray, IntArray]:
         """Return the bits of the tilts of families, and of those above them."""
@@ -440,7 +451,7 @@ class _Filling:
         if not number.size:
             return True
         rows, made = _distinct(family, of_members, times, several), self.tables
-        found = np.empty((number.size, 9))
+        found = np.empty((number.size, 10))
         tables = made.place, made.size, made.entries, made.tails, made.moments
         law = rows.begins, rows.table, rows.times, tables
         weights = base, self.owners, self.theta
@@ -480,8 +491,8 @@ class _Filling:
         """Fill the table of the owner of a family of one member."""
         made, t = self.tables, self.tables.of[v]
         size, place = int(made.size[t]), int(made.place[t])
-        total = float(made.table[place : place + size].sum())
-        law = made.table[place : place + size] / total
+        entries = made.table[place : place + size]
+        total = float(entries.sum())
         low, falls, high, fall = made.tails[:, t].tolist()
         ends = [0.0] * 4
         if low > 0.0:
@@ -490,14 +501,14 @@ class _Filling:
             ends[2:] = fall, elementwise.log(high / total) + fall * size
         one = np.zeros(1, dtype=np.int64)
         part = one, one + size
-        args = np.array([f]), law[None, :], np.zeros(1), part, one + made.first[t]
+        args = np.array([f]), entries[None, :] / total, np.zeros(1), part, one + made.first[t]
         return self._weigh(*args, np.array([ends]))
 
     def _by_members(
         self, number: IntArray, base: IntArray, rows: DistinctTables, found: FloatArray
     ) -> bool:
         """Fill the tables of the owners of families of several members, by transforms."""
-        tilt, low, high, *ends, longest, lost = found.T
+        tilt, low, high, *ends, longest, lost, off = found.T
         members = np.add.reduceat(rows.times, rows.begins[:-1])
         # a tilt rounds exponents and exponentials, and so the entries and the sum that divides them
         rounded = (8.0 + 2.0 * np.abs(tilt) * longest) * _UNIT * members
@@ -506,11 +517,12 @@ class _Filling:
         span = np.maximum(high - low, longest)
         periods = _periods(span)
         periods = np.where(span + 2.0 <= 0.75 * periods, 0.75 * periods, periods).astype(np.int64)
+        periods[self._constant(number, off)] = 0
         if periods.max() > _LONGEST:
             return False
         # families with the same tilt may share spectra of members
         order = np.argsort(self.theta[number], kind="stable")
-        for n in np.unique(periods).tolist():
+        for n in np.unique(periods[periods > 0]).tolist():
             for of in _batches(order[periods[order] == n], rows.begins, max(1, _AT_ONCE // n)):
                 spectra, sizes = self._spectra(of, n, rows, tilt, longest)
                 # factors are at most 1, so errors of a product are those of its factors
