@@ -20,8 +20,9 @@ from congenial.releases import directory as files
 # Constants of Linux's renameat2, which swaps two directories in one step.
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
-# Bytes that a count takes in a release's files, at least; with names of usual length some 35.
-_BYTES = 16
+# Bytes that a count takes in a release's files, at least; with names of usual length some 35. And
+# bytes of a certificate, at least.
+_BYTES, _CERTIFICATE = 16, 4096
 
 
 @contextmanager
@@ -55,11 +56,11 @@ def write_aside(
 
 def check_room(place: Path, counts: int) -> None:
     """Refuse with ReleaseError if the disk of a directory cannot hold a release of some counts."""
-    free, needed = shutil.disk_usage(place).free, _BYTES * counts
+    free, needed = shutil.disk_usage(place).free, _CERTIFICATE + _BYTES * counts
     if free < needed:
         raise ReleaseError(
-            f"the disk of {place.absolute().parent} has {free / 1e6:,.1f} MB left, and a release "
-            f"of {counts:,} counts takes {needed / 1e6:,.1f} MB or more; make room, or give an "
+            f"the disk of {place.absolute().parent} has {free / 1e3:,.1f} kB left, and a release "
+            f"of {counts:,} counts takes {needed / 1e3:,.1f} kB or more; make room, or give an "
             "`out` on another disk."
         )
 

@@ -28,6 +28,10 @@ def resolved(*, bounds=True):
         ({"epsilon": 0.0}, r"epsilon is 0\.0; give a number from 1e-90 to 1e\+90\.$"),
         ({"epsilon": 1e300}, r"epsilon is 1e\+300; give a number from 1e-90 to 1e\+90\.$"),
         ({"epsilon": 10**400}, r"epsilon is 10000.*; give a number from 1e-90 to 1e\+90\.$"),
+        (
+            {"epsilon": 1e-7, "delta": 1e-9},
+            r"epsilon is 1e-07; give a number from 1e-06 to 1e\+90 for Gaussian noise\.$",
+        ),
         ({"neighbours": "swap"}, "neighbours is 'swap'"),
         ({"method": "projection"}, "method is 'projection'"),
     ],

@@ -367,13 +367,15 @@ def test_a_full_disk_is_found_before_the_debit(tmp_path, monkeypatch):
     privacy = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "ledger"'
     plan, path = make_city(tmp_path, privacy=privacy), make_ledger(tmp_path)
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=159))
-    with pytest.raises(ReleaseError, match=r"MB left, and a release of 10 counts") as found:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4255))
+    kept = "has 4.3 kB left, and a release of 10 counts takes 4.3 kB or more"
+    with pytest.raises(ReleaseError, match=kept) as found:
         make(tmp_path, plan=plan, simulate=None)
     assert not getattr(found.value, "__notes__", [])
     assert not [account.total() for account in read_ledger(path).accounts]
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=160))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4256))
     assert make(tmp_path, plan=plan, simulate=None).nodes == 10
+    assert (tmp_path / "out" / files.CERTIFICATE).stat().st_size > 4096
 
 
 def test_a_draw_that_breaks_an_invariant_is_held_back(tmp_path, monkeypatch):

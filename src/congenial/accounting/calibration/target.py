@@ -29,8 +29,9 @@ from congenial.wording import show
 
 Method = Literal["conditioning", "imaging"]
 METHODS: tuple[Method, ...] = ("conditioning", "imaging")
-# Beyond these epsilons, the scale of the noise leaves the range that laws accept.
-_LEAST_EPSILON, _MOST_EPSILON = 1e-90, 1e90
+# Beyond these epsilons, the scale of the noise leaves the range that laws accept. Below the last
+# one, converting rho to epsilon leaves fewer digits than `_GAUSSIAN_TOLERANCE` asks for.
+_LEAST_EPSILON, _MOST_EPSILON, _LEAST_GAUSSIAN = 1e-90, 1e90, 1e-6
 # Relative tolerance between the epsilon asked for and that of the calibrated noise.
 TOLERANCE = 1e-9
 # The same for Gaussian noise: converting rho to epsilon loses digits if delta is far above epsilon.
@@ -58,10 +59,12 @@ class Target:
         epsilon = self.epsilon
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
             raise ArgumentError(f"epsilon is {epsilon!r}; give a positive number.")
-        if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
+        least = _LEAST_EPSILON if self.delta is None else _LEAST_GAUSSIAN
+        if not least <= epsilon <= _MOST_EPSILON:
+            of = "" if self.delta is None else " for Gaussian noise"
             raise ArgumentError(
-                f"epsilon is {show(epsilon)}; give a number from {_LEAST_EPSILON:g} to "
-                f"{_MOST_EPSILON:g}."
+                f"epsilon is {show(epsilon)}; give a number from {least:g} to "
+                f"{_MOST_EPSILON:g}{of}."
             )
         check_relation(self.neighbours)
         if self.method not in METHODS:
