@@ -10,6 +10,7 @@ import pytest
 import congenial as cg
 from congenial.errors import NumericalError
 from congenial.kernels.network import family_draws as kernels
+from congenial.kernels.network import member_sums
 from congenial.sum_network.families import family_draws, family_sums
 from support.bounded_trees import compiled, conditioned, divide_above, filled, p_values, random_tree
 from support.goodness_of_fit import p_value
@@ -204,6 +205,68 @@ def test_sums_in_the_tails_of_narrow_noise_are_split_within_few_attempts(scale, 
             found[values[1, 0] - total + 6] += 1
     assert p_value(*merged(found, rows * law_of_first(sums, total))) > LEAST
     assert p_value(*merged(found, rows * law_of_first(other, total))) < LEAST
+
+
+def steep(sums, decay):
+    """Give all members the table of a sum of 20 like geometric variables, of 1,624 values."""
+    i = np.arange(1624.0)
+    log = 19 * np.log1p(i) - decay * i
+    entries = np.maximum(2.0**55 * np.exp(log - log.max()), 1.0).astype(np.int64)
+    made = sums.tables
+    tables = made.of.max() + 1
+    running = np.concatenate([entries] * tables)
+    place, size = i.size * np.arange(tables), np.full(tables, i.size)
+    largest, total = np.zeros((2, tables), dtype=np.int64)
+    moments, guide = np.empty((3, tables)), np.empty_like(made.guide)
+    member_sums.moments_of_tables(place, size, running, moments)
+    kernels.cumulate(place, size, running, largest, total, guide)
+    tails = np.zeros_like(made.tails)
+    first = np.zeros(tables, dtype=np.int64)
+    laid = place, first, size, running, tails, largest, total
+    own = type(made)(made.of, *laid, moments[1:].copy("F"), guide)
+    exact = sums.doubt._replace(rounding=np.zeros(tables))
+    return replace(sums, tables=own, doubt=exact), entries / 2.0**55
+
+
+@pytest.mark.parametrize("retilt", [-0.2, 0.0])
+@pytest.mark.parametrize("total", [280, 20, 1500])
+def test_sums_far_from_the_mean_of_wide_tables_are_split_within_few_attempts(total, retilt):
+    tree = cg.Tree.from_parents([-1, *[0] * 8, *np.repeat(np.arange(1, 9), 20)])
+    x = tree.roll_up(np.full(160, 3))
+    sums, entries = steep(filled(conditioned(tree, 20.0, pinned=False), x), 0.05)
+    root = np.zeros(sums.families.root.size, dtype=np.bool_)
+    retilts = np.where(np.arange(root.size) == 0, retilt, sums.retilt)
+    top = sums.order[sums.order == 0]
+    given = replace(sums, families=sums.families._replace(root=root), order=top, retilt=retilts)
+    found = []
+    for seed in range(400):
+        values = np.zeros((sums.rows, 1), dtype=np.int64)
+        values[0] = total
+        family_draws._choose(given, values, np.zeros(1), Counted(seed, 2 * family_draws._WORDS))
+        assert values[1:9].sum() == total
+        found.append(values[1, 0])
+    p = law_of_one(entries, total)
+    ends = np.searchsorted(np.cumsum(p), np.linspace(0.05, 0.95, 19))
+    expected = np.diff(np.cumsum(p)[ends], prepend=0.0, append=1.0)
+    observed = np.bincount(np.searchsorted(ends, found), minlength=20)
+    kept = expected > 0.02
+    assert p_value(observed[kept], 400 * expected[kept]) > LEAST
+
+
+def law_of_one(entries, total):
+    """Law of one of eight members with one table, given their sum; any tilt leaves it as it is."""
+    at, low, high = np.arange(entries.size), -1.0, 1.0
+    for _ in range(60):
+        tilt = 0.5 * (low + high)
+        own = np.exp(np.log(entries) + tilt * at - (np.log(entries) + tilt * at).max())
+        own /= own.sum()
+        low, high = (tilt, high) if 8.0 * (own @ at) < total else (low, tilt)
+    others = np.ones(1)
+    for _ in range(7):
+        others = np.convolve(others, own)[: total + 1]
+    first = at[at <= total]
+    p = own[first] * np.pad(others, (0, total + 1))[total - first]
+    return p / p.sum()
 
 
 def test_draws_that_are_always_rejected_are_an_error(monkeypatch):

@@ -205,7 +205,8 @@ def _tilt(sums, f, members, whole):
     """Return the tilt at which proposals are near a sum."""
     tilt, laid = 0.0, _laid_out(sums, members, 0.0)
     widest = max(len(sums.tables.values(u)) for u in members)
-    lower, upper = -kernels._MOST_NATS / widest, kernels._MOST_NATS / widest
+    upper = max(kernels._MOST_NATS / widest, abs(float(sums.retilt[f])))
+    lower = -upper
     for turn in range(kernels._TURNS if len(members) > 1 else 0):
         *_, mean, variance, _ = laid[2]
         off = float(whole) - mean

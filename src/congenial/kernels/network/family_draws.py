@@ -45,7 +45,8 @@ _FAR, _WELL = 700.0, 1e-6
 # Nearer, a few more failed attempts take less time than to lay out tilted weights.
 _NEAR = 4.0
 # Largest exponent of a tilt of proposals, and most tilts that are tried for one sum.
-_MOST_NATS, _TURNS = 200.0, 12
+_MOST_NATS, _TURNS = 4096.0, 40
+_LOG_2 = 0.6931471805599453
 # Failed attempts of a family of leaves after which its proposals are tilted towards the sum; steps
 # in which that tilt is found, and how far below the family's own it may lie, in nats a value.
 FAILED, _STEPS, _FARTHEST = 64, 60, 64.0
@@ -113,12 +114,15 @@ def _tilt(running, begin, width, tilt, rows, shares):
 
     Returns (middle, scale, largest weight, sum of weights, mean and variance of the places).
     """
-    middle, most, before = 0, np.int64(0), np.int64(0)
+    middle, most, before = 0, -np.inf, np.int64(0)
     for i in range(width):
         rows[i] = running[begin + i] - before
         before = running[begin + i]
-        if rows[i] > most:
-            middle, most = i, rows[i]
+        # about the logarithm of the tilted weight, so that none is far above that of the middle
+        share, power = math.frexp(float(rows[i]))
+        log = (power + 2.0 * share) * _LOG_2 + tilt * i
+        if log > most:
+            middle, most = i, log
     total = 0.0
     for i in range(width):
         shares[i] = float(rows[i]) * elementary.exp(tilt * (i - middle))
@@ -289,7 +293,9 @@ def draw(
             if last >= 0 and need > 1 and answer < UNDECIDED:
                 # proposals near the sum are accepted more often; any tilt leaves the law as it is
                 whole = float(values[v, r]) if v >= 0 else 0.0
-                lower, upper = -_MOST_NATS / widest, _MOST_NATS / widest
+                # the tilt of the family's sum may lie farther away
+                upper = max(_MOST_NATS / widest, abs(retilt[f]))
+                lower = -upper
                 for turn in range(_TURNS):
                     off = whole - mean
                     if off * off <= (_NEAR if turn == 0 else 1.0) * variance:
