@@ -336,7 +336,8 @@ class Release:
         ----------
         prior : str, Prior or DirichletTree, optional
             As of `congenial.posterior`. By default, the prior and the bounds with which the release
-            was made, if its method is the posterior; "flat" if it is another method.
+            was made, if its method is the posterior; true counts need not obey these bounds. By
+            default "flat" if it is another method. Otherwise, 0 is the only bound.
 
         Raises
         ------
