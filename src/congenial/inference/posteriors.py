@@ -224,6 +224,7 @@ class Posterior:
         values : ndarray of int64, shape (k,)
             Consecutive integers.
         probabilities : ndarray of float64, shape (k,)
+            Under a `DirichletTree` without tails of less than 1e-11.
         """
         return self._law.marginal(self.problem.tree.find(node))
 
@@ -329,7 +330,7 @@ class Posterior:
         return self.problem.checked(found, self.prior)
 
     def expected_error(self, table: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-        """Exact expected absolute error of a table, summed over its nodes.
+        """Expected absolute error of a table, summed over its nodes, without tails below 1e-11.
 
         Parameters
         ----------

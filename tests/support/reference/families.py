@@ -15,6 +15,7 @@ import numpy as np
 
 from congenial.kernels.network import compositions
 from congenial.kernels.network import family_draws as kernels
+from support.kernel_entries import entry
 from support.reference.numbers import Words, below, decimal, many_digits, picked
 
 _TAPE = 1 << 18
@@ -140,7 +141,7 @@ def _members(sums, f, members, made, noted):
         failed += 1
         if failed == kernels.FAILED:
             above = float(whole - law.base[f])
-            tilt = float(kernels._towards(f, len(members), law, above))
+            tilt = float(entry("network.family_draws._towards")(f, len(members), law, above))
 
 
 def _leaves(sums, f, members, whole, tilt, made, noted):

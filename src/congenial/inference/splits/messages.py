@@ -405,6 +405,7 @@ def truncations(n: int) -> Iterator[float]:
 def lost_too_much() -> NumericalError:
     """Say that the widest messages lose too much."""
     return NumericalError(
-        "the error of the posterior's messages is above its limit; use a prior that is less "
-        "concentrated, or measurements with less noise."
+        "the error of the posterior's messages is above its limit; see that measurements have the "
+        "noise that is stated, which may be too narrow for them, or use a prior that is less "
+        "concentrated."
     )
