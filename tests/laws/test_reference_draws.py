@@ -167,6 +167,11 @@ def test_draws_family_by_family(part):
     assert min(noted["leaves"], noted["tables"]) > 1000
 
 
+def test_so_many_trees_are_drawn_family_by_family():
+    # proofs/family-draws.md
+    assert sum(random_families(seed) is not None for seed in range(1200)) == 885
+
+
 @pytest.mark.parametrize("bits", [2, 6])
 def test_families_with_doubles_of_few_bits(bits, monkeypatch):
     cases = [(seed, sums) for seed in range(150) if (sums := random_families(seed, most=40))]

@@ -21,8 +21,8 @@ from congenial.releases import directory as files
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 # Bytes that a count takes in a release's files, at least; with names of usual length some 35. And
-# bytes of a certificate, at least.
-_BYTES, _CERTIFICATE = 16, 4096
+# those of the smallest certificate and two tables, in blocks of 4 KiB: two and one each.
+_BYTES, _SMALLEST = 16, 4 * 4096
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def write_aside(
 
 def check_room(place: Path, counts: int) -> None:
     """Refuse with ReleaseError if the disk of a directory cannot hold a release of some counts."""
-    free, needed = shutil.disk_usage(place).free, _CERTIFICATE + _BYTES * counts
+    free, needed = shutil.disk_usage(place).free, _SMALLEST + _BYTES * counts
     if free < needed:
         raise ReleaseError(
             f"the disk of {place.absolute().parent} has {free / 1e3:,.1f} kB left, and a release "

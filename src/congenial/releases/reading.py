@@ -335,9 +335,9 @@ class Release:
         Parameters
         ----------
         prior : str, Prior or DirichletTree, optional
-            As of `congenial.posterior`. By default, the prior and the bounds with which the release
-            was made, if its method is the posterior; true counts need not obey these bounds. By
-            default "flat" if it is another method. Otherwise, 0 is the only bound.
+            As of `congenial.posterior`; 0 is the only bound. The default is "flat", unless the
+            release's method is the posterior. Then it is the prior and the bounds with which the
+            release was made; true counts need not obey these bounds.
 
         Raises
         ------

@@ -367,13 +367,13 @@ def test_a_full_disk_is_found_before_the_debit(tmp_path, monkeypatch):
     privacy = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "ledger"'
     plan, path = make_city(tmp_path, privacy=privacy), make_ledger(tmp_path)
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4255))
-    kept = "has 4.3 kB left, and a release of 10 counts takes 4.3 kB or more"
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=16543))
+    kept = "has 16.5 kB left, and a release of 10 counts takes 16.5 kB or more"
     with pytest.raises(ReleaseError, match=kept) as found:
         make(tmp_path, plan=plan, simulate=None)
     assert not getattr(found.value, "__notes__", [])
     assert not [account.total() for account in read_ledger(path).accounts]
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=4256))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=16544))
     assert make(tmp_path, plan=plan, simulate=None).nodes == 10
     assert (tmp_path / "out" / files.CERTIFICATE).stat().st_size > 4096
 
@@ -489,6 +489,19 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, stage, sent, code):
     said = [line for line in err.splitlines() if line and not line.startswith("Compiling")]
     assert "\n".join(said) == told
     assert listing(tmp_path) == before
+
+
+def test_an_interrupted_run_says_that_its_debit_stays(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "ledger"'
+    plan, ledger = make_city(tmp_path, privacy=privacy), make_ledger(tmp_path)
+    stage = "directory.write_tables"
+    _, _, err = interrupt(tmp_path, stage, signal.SIGINT, plan, "--out", tmp_path / "out")
+    told = "Interrupted: no partial release is left behind. Epsilon 1 and delta 0 stay debited"
+    assert told in err
+    assert not (tmp_path / "out").exists()
+    assert [str(account.total()) for account in read_ledger(ledger).accounts] == [
+        "epsilon 1 and delta 0"
+    ]
 
 
 def test_an_interrupted_replacement_keeps_the_older_release(tmp_path):
