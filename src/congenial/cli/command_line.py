@@ -153,7 +153,6 @@ def _run(arguments: list[str]) -> int:
     except Ended as ended:
         if ended.code != INTERRUPTED:
             return int(str(ended.code))
-        notes = getattr(ended, "__notes__", ())
     except SystemExit as end:
         if end.code != FAILED:
             raise

@@ -491,19 +491,6 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, stage, sent, code):
     assert listing(tmp_path) == before
 
 
-def test_an_interrupted_run_says_that_its_debit_stays(tmp_path):
-    privacy = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "ledger"'
-    plan, ledger = make_city(tmp_path, privacy=privacy), make_ledger(tmp_path)
-    stage = "directory.write_tables"
-    _, _, err = interrupt(tmp_path, stage, signal.SIGINT, plan, "--out", tmp_path / "out")
-    told = "Interrupted: no partial release is left behind. Epsilon 1 and delta 0 stay debited"
-    assert told in err
-    assert not (tmp_path / "out").exists()
-    assert [str(account.total()) for account in read_ledger(ledger).accounts] == [
-        "epsilon 1 and delta 0"
-    ]
-
-
 def test_an_interrupted_replacement_keeps_the_older_release(tmp_path):
     plan, out = make_city(tmp_path), tmp_path / "out"
     release(read_plan(plan), out, base=tmp_path)
